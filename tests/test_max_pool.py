@@ -160,9 +160,9 @@ def test_small_lines_and_items(name: str, longest: int, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("name", ["UINT8", "INT16", "BFLOAT16", "FLOAT16"])
-def test_wide_ranks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ranks of 64 bits, which elements of 8 and 16 need where an item has many positions, give the same."""
-    monkeypatch.setattr(max_pool_lowering, "rank_widths", lambda _width: [64])
+def test_wide_states(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """States of 64 bits, which elements of 8 and 16 need where an item has many positions, give the same."""
+    monkeypatch.setattr(max_pool_lowering, "state_widths", lambda _width: [64])
     for number in range(60):
         check_case(name, number, 64)
 
@@ -611,7 +611,7 @@ def test_planes_of_more_than_65536_elements(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "window", "stride", "dilation", "rank_bytes"),
+    ("shape", "window", "stride", "dilation", "state_bytes"),
     [
         ((1, 183, 181), (3, 3), 1, (1, 1), 4),
         ((1, 183, 181), (2, 3), 2, (1, 1), 4),
@@ -626,9 +626,9 @@ def test_positions_from_an_items_first_element(
     window: tuple[int, ...],
     stride: int,
     dilation: tuple[int, ...],
-    rank_bytes: int,
+    state_bytes: int,
 ) -> None:
-    """A rank is as wide as the positions of an item need, however large the plane: 16-bit elements in both widths."""
+    """A state is as wide as the positions of an item need, however large the plane: 16-bit elements in both widths."""
     random = np.random.default_rng(len(shape))
     x, _ = laid_out(random, values(random, "FLOAT16", shape), "c")
     x[..., -1, -1] = np.inf
@@ -641,7 +641,7 @@ def test_positions_from_an_items_first_element(
     kernel = lowered(windows, "FLOAT16", shape, "ignored", "row_major", "INT64")
     out, indices = (np.empty(windows.sizes(shape), t) for t in (np.float16, np.int64))
     walk = kernel._windows.walk(x.strides, out.strides, indices.strides)
-    assert walk.rank_bytes == rank_bytes
+    assert walk.state_bytes == state_bytes
     for nan, order in zip(NAN_RULES, ORDERS, strict=True):
         check_pool(random, "FLOAT16", x, windows, nan, order, "INT64", "c")
 

@@ -146,9 +146,9 @@ def test_small_blocks(name: str, longest: int, monkeypatch: pytest.MonkeyPatch) 
         check_case(name, number, longest)
 
 
-def test_wide_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ranks of 64 bits, which elements of 16 need where an item has many positions, give the same."""
-    monkeypatch.setattr(max_pool_grad, "rank_widths", lambda _width: [64])
+def test_wide_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """States of 64 bits, which elements of 16 need where an item has many positions, give the same."""
+    monkeypatch.setattr(max_pool_grad, "state_widths", lambda _width: [64])
     for number in range(60):
         check_case("FLOAT16", number, 64)
 

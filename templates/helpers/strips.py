@@ -10,10 +10,10 @@ from numba.core import cgutils
 from few_lanes import _few, _has_masks
 from loops import _prefer_small_code
 from memory import VECTOR_BYTES, _pointer, _splat
-from ranks import _width
+from pool_state import _width
 from vectors import _lesser
 
-WIDEST = 2  # registers of a vector of ranks, at most
+WIDEST = 2  # registers of a vector of states, at most
 
 
 def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:

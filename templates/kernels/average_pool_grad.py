@@ -17,7 +17,7 @@ from divisors import counted_in_window, divisor_of, set_divisors
 from doubling import double_lines
 from memory import aligned, allocate, ceildiv, drain_stores, least, most, release, split
 from plane_sets import plane_set, plane_sets
-from pool_line import Pieces, Planes, clear_ranks
+from pool_line import Pieces, Planes, clear_states
 from pool_settings import (
     BATCH,
     BUFFER,
@@ -31,7 +31,7 @@ from pool_settings import (
     TILE,
     pool_tables,
 )
-from ranks import element_size, rank_size
+from pool_state import element_size, state_size
 from sum_line import (
     OutputBlock,
     add_quotients,
@@ -113,17 +113,17 @@ def _holder(spatial, holders, axes, number):
 
 
 @helper
-def _add_shares(settings, spatial, planes, line, address, n, columns, divisors, scale, ranks):
+def _add_shares(settings, spatial, planes, line, address, n, columns, divisors, scale, kind):
     """Add what n windows of a row of each plane give to each of their elements, lane by lane."""
-    size, item_bytes, pitch = rank_size(ranks), element_size(ranks), settings[PITCH]
+    size, item_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
     step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[STEP]
     if pitch == 1 and step != item_bytes:
         for plane in range(planes.count):
             line_at, start = line + plane * planes.line, address + plane * planes.source
             for i in range(n):
-                value = load_float(ranks, start + i * step)
-                value /= get_sum(divisors, i, ranks) * scale
-                add_to_sum(line_at, i, value, ranks)
+                value = load_float(kind, start + i * step)
+                value /= get_sum(divisors, i, kind) * scale
+                add_to_sum(line_at, i, value, kind)
         return
     runs, n_run = n, columns
     if pitch == 1:
@@ -133,49 +133,49 @@ def _add_shares(settings, spatial, planes, line, address, n, columns, divisors, 
     for i in range(runs):
         away = i * pitch * size
         line_at, start = line + away, address + i * step
-        add_quotients(planes, line_at, start, n_run, divisors + away, scale, ranks)
+        add_quotients(planes, line_at, start, n_run, divisors + away, scale, kind)
 
 
 @helper
-def _move_apart(planes, line, shares, n, apart, pitch, ranks):
+def _move_apart(planes, line, shares, n, apart, pitch, kind):
     """Copy n places of each plane to where they stand in its line, `apart` places from each other."""
-    place = pitch * rank_size(ranks)
+    place = pitch * state_size(kind)
     for plane in range(planes.count):
         to, from_ = line + plane * planes.line, shares + plane * n * place
         if pitch == 1:
-            spread_sums(to, from_, n, apart, ranks)
+            spread_sums(to, from_, n, apart, kind)
             continue
         for i in range(n):
-            copy_sums(to + i * apart * place, from_ + i * place, pitch, ranks)
+            copy_sums(to + i * apart * place, from_ + i * place, pitch, kind)
 
 
 @helper
-def _repeat(line, count, shares, n, at, apart, window, pitch, ranks):
+def _repeat(line, count, shares, n, at, apart, window, pitch, kind):
     """Copy n places to all elements of their windows, of which the first begins at place `at` of a line."""
-    place = pitch * rank_size(ranks)
+    place = pitch * state_size(kind)
     for i in range(n):
         begin = at + i * apart
         for p in range(most(begin, 0), least(begin + window, count)):
-            copy_sums(line + p * place, shares + i * place, pitch, ranks)
+            copy_sums(line + p * place, shares + i * place, pitch, kind)
 
 
 @helper
-def _give_rows(settings, spatial, buffers, part, planes, source, target, low, stop, ranks):
+def _give_rows(settings, spatial, buffers, part, planes, source, target, low, stop, kind):
     """Store what the elements of a line get, in rows `low` to `stop` - 1 of each plane."""
-    inner, pitch, size = settings[SPATIAL] - 1, settings[PITCH], rank_size(ranks)
+    inner, pitch, size = settings[SPATIAL] - 1, settings[PITCH], state_size(kind)
     axis = axis_of(spatial, inner, COLUMNS)
     window, stride = axis[WINDOW], axis[STRIDE]
     held, line, doubled, rest, divisors, spare = buffers
     # Whether windows have nothing in common along the line; whether their quotients are first added up beside it.
     repeated = pitch > 1 and (window <= stride or axis[OUT_SIZE] == 1)
     aside = stride > 1 or repeated
-    set_divisors(spatial, inner, divisors, part.first, part.holders, pitch, ranks)
+    set_divisors(spatial, inner, divisors, part.first, part.holders, pitch, kind)
     in_all = planes.count * (planes.line // size)
     # Where quotients are added up, and how many places are cleared before.
     added, shares, places = planes, line + (part.first - part.start) * pitch * size, in_all
     if aside:
         # Once: quotients come to the same places of each row, and nothing else is written to.
-        clear_ranks(line, in_all, ranks)
+        clear_states(line, in_all, kind)
         adjoining = part.holders * pitch
         added = Planes(planes.count, adjoining * size, planes.source, planes.out, 0, 0)
         shares, places = doubled, planes.count * adjoining
@@ -185,7 +185,7 @@ def _give_rows(settings, spatial, buffers, part, planes, source, target, low, st
     for row in range(low, stop):
         total, row_out, same = _holders(spatial, inner, row, held)
         if not same:
-            clear_ranks(doubled if aside else line, places, ranks)
+            clear_states(doubled if aside else line, places, kind)
             for number in range(total if part.holders > 0 else 0):
                 offset, divisor = _holder(spatial, held, inner, number)
                 given = source + offset
@@ -199,20 +199,20 @@ def _give_rows(settings, spatial, buffers, part, planes, source, target, low, st
                     part.lanes,
                     divisors,
                     divisor,
-                    ranks,
+                    kind,
                 )
             at = part.first * stride - part.start
             if repeated:
                 at -= window - 1
-                _repeat(line, part.count, doubled, part.holders, at, stride, window, pitch, ranks)
+                _repeat(line, part.count, doubled, part.holders, at, stride, window, pitch, kind)
             else:
                 if aside:
                     place = line + at * pitch * size
-                    _move_apart(planes, place, doubled, part.holders, stride, pitch, ranks)
-                finished, pieces = double_lines(doubled, rest, line, in_all, window, pitch, ranks)
+                    _move_apart(planes, place, doubled, part.holders, stride, pitch, kind)
+                finished, pieces = double_lines(doubled, rest, line, in_all, window, pitch, kind)
         outputs, to = OutputBlock(1, part.count, part.lanes), target + row_out
         write_lines(
-            settings, spatial, outputs, to, finished, planes, pieces, 0, 0, spare, ranks, None
+            settings, spatial, outputs, to, finished, planes, pieces, 0, 0, spare, kind, None
         )
 
 
@@ -224,7 +224,7 @@ def lines(dtype, width):
     repeated instead (0.7 to 0.9 of the time). An item is SHARE rows of TILE input elements; of small planes it is
     several, whose lines are one after the other (0.15 to 0.6 of the time).
     """
-    ranks = Sums(dtype, width)
+    kind = Sums(dtype, width)
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
@@ -244,7 +244,7 @@ def lines(dtype, width):
         pitch, tile, share = settings[PITCH], settings[TILE], settings[SHARE]
         axis = axis_of(spatial, inner, COLUMNS)
         n, window, stride = axis[SIZE], axis[WINDOW], axis[STRIDE]
-        size, item_bytes = rank_size(ranks), element_size(ranks)
+        size, item_bytes = state_size(kind), element_size(kind)
         rows = 1
         for d in range(inner):
             rows *= axis_of(spatial, d, COLUMNS)[SIZE]
@@ -267,7 +267,7 @@ def lines(dtype, width):
             planes = Planes(several.count, line_bytes, plane_x, plane_out, 0, 0)
             source, target = x + several.source, out + several.out + column * axis[OUT_STEP]
             stop = least(low + share, rows)
-            _give_rows(settings, spatial, buffers, part, planes, source, target, low, stop, ranks)
+            _give_rows(settings, spatial, buffers, part, planes, source, target, low, stop, kind)
         if settings[PAST] != 0:
             drain_stores()
         release(memory)
@@ -277,7 +277,7 @@ def lines(dtype, width):
 
 def whole(dtype, width):
     """As `lines`, where one window holds all elements of a plane, which adjoin; an item is SHARE planes."""
-    ranks = Sums(dtype, width)
+    kind = Sums(dtype, width)
     share_type = np.float32 if width == 32 else np.float64
 
     @entry
@@ -295,9 +295,9 @@ def whole(dtype, width):
             x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH] - 1, row)
             source, target = x + x_offset + digit * step, out + out_offset + digit * out_step
             for i in range(count):
-                share = share_type(load_float(ranks, source + i * step) / divisor)
+                share = share_type(load_float(kind, source + i * step) / divisor)
                 # Added to 0, as a line is: of -0.0 that is 0.0.
-                set_elements(ranks, target + i * out_step, settings[PLANE], share + share_type(0))
+                set_elements(kind, target + i * out_step, settings[PLANE], share + share_type(0))
             first += count
 
     return chunk
@@ -305,7 +305,7 @@ def whole(dtype, width):
 
 def direct(dtype):
     """As `lines`, element by element, where a line would not fit; an item is SHARE elements."""
-    ranks = Sums(dtype, 64)
+    kind = Sums(dtype, 64)
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
@@ -326,8 +326,8 @@ def direct(dtype):
                 value = 0.0
                 for number in range(total):
                     offset, divisor = _holder(spatial, held, axes, number)
-                    value += load_float(ranks, x + x_offset + offset) / divisor
-                store_float(ranks, out + out_offset + out_start, value)
+                    value += load_float(kind, x + x_offset + offset) / divisor
+                store_float(kind, out + out_offset + out_start, value)
         release(memory)
 
     return chunk

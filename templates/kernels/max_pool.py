@@ -4,7 +4,7 @@
 The maximum separates: the rows of each window are joined in a line of scratch memory, then shifted copies of the
 line with each other, doubling the shift, so that large windows cost little more than small ones. Several lines are
 taken together, one after the other in memory. Addresses are raw and strides are in bytes, so that only the
-element's width, whether it is a float, and the width of a rank make a new compiled version.
+element's width, whether it is a float, and the width of a state make a new compiled version.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ from pool_settings import (
     WIDTH,
     pool_tables,
 )
+from pool_state import element_size, state_size
 from pool_transposed import transposed_chunk, transposed_elements
 from pool_walk import TABLE, line_chunk
-from ranks import element_size, rank_size
 from walk import axis_of, integers, lane_types, narrowed, rule_of
 from window_group import edge_bytes
 from windows import (
@@ -102,18 +102,18 @@ def _column_major(spatial, axes, position):
 
 
 @helper
-def _scatter_elements(settings, spatial, spare, target, n, ranks):
+def _scatter_elements(settings, spatial, spare, target, n, kind):
     """Store n elements that scratch memory holds."""
     step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[OUT_STEP]
     if settings[PITCH] > 1:
         step = settings[LANE_OUT]
     for i in range(n):
-        copy_element(target + i * step, spare + i * element_size(ranks), ranks)
+        copy_element(target + i * step, spare + i * element_size(kind), kind)
 
 
 @helper
 def _scatter_found(
-    settings, spatial, spare, plane, plane_step, target, index_target, base, n, blank, ranks
+    settings, spatial, spare, plane, plane_step, target, index_target, base, n, blank, kind
 ):
     """Store n elements, and their indices, of which scratch memory holds the positions."""
     axis = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)
@@ -128,7 +128,7 @@ def _scatter_found(
             store_integer(blank, target + i * step, blank)
         else:
             element = _address(settings, spatial, plane + i * plane_step, position)
-            copy_element(target + i * step, element, ranks)
+            copy_element(target + i * step, element, kind)
             if settings[COLUMN_MAJOR] != 0:
                 position = _column_major(spatial, settings[SPATIAL], position)
             index = base + i * weight + position
@@ -137,12 +137,12 @@ def _scatter_found(
 
 @helper
 def _store_positions(
-    settings, spatial, outputs, places, planes, line_at, pieces, _scratch, ranks, rule
+    settings, spatial, outputs, places, planes, line_at, pieces, _scratch, kind, rule
 ):
     """Store the positions, side by side, of an item's outputs, for the gradient: a quarter less to compile."""
     inner = settings[SPATIAL] - 1
     axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
-    pitch, size = settings[PITCH], rank_size(ranks)
+    pitch, size = settings[PITCH], state_size(kind)
     line, row = settings[LINE] * size, row_axis[OTHER_STEP]
     # All lines at once, each of them one run, or one by one, a run for each place.
     turns, turn_line, turn_row = 1, 0, 0
@@ -168,24 +168,24 @@ def _store_positions(
             Indices(places.origin, 0, 0, 8),
             rule.flip,
             False,
-            ranks,
+            kind,
             rule,
         )
 
 
 def _storing(indexed: bool) -> Any:
-    """Store the outputs of an item, whose ranks are yet to be joined of pieces; with their indices if `indexed`."""
+    """Store the outputs of an item, whose states are yet to be joined of pieces; with their indices if `indexed`."""
 
     @helper
-    def store(settings, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, rule):
+    def store(settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, rule):
         inner, spare = settings[SPATIAL] - 1, scratch.spare
-        size, item_bytes = rank_size(ranks), element_size(ranks)
+        size, item_bytes = state_size(kind), element_size(kind)
         pitch, width, line = settings[PITCH], settings[WIDTH], settings[LINE]
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
         stride, out_step, index_step = axis[STRIDE], axis[OUT_STEP], axis[OTHER_STEP]
         row_out, row_index = row_axis[OUT_STEP], row_axis[OTHER_STEP]
         blank = narrowed(settings[BLANK], rule.flip)
-        # Ranks that stand side by side, in the line and in the outputs.
+        # States that stand side by side, in the line and in the outputs.
         plain = out_step == item_bytes and (width == 0 or index_step == width)
         if pitch > 1:
             plain = settings[LANE_OUT] == item_bytes and (
@@ -212,7 +212,7 @@ def _storing(indexed: bool) -> Any:
         together = planes.count if plain else 1
         plane, i = 0, 0
         while plane < planes.count:
-            ranks_at = line_at + plane * planes.line + i * outer_line
+            states_at = line_at + plane * planes.line + i * outer_line
             to = places.out + plane * planes.out + i * outer_out_step
             index_to = places.other + plane * planes.other + i * outer_index_step
             base = places.base + plane * planes.base
@@ -222,7 +222,7 @@ def _storing(indexed: bool) -> Any:
             while done < inner_runs:
                 some_nan = False
                 joined = Runs(
-                    line=ranks_at + done * inner_line,
+                    line=states_at + done * inner_line,
                     planes=together,
                     plane_line=planes.line,
                     count=inner_runs if direct else 1,
@@ -244,12 +244,12 @@ def _storing(indexed: bool) -> Any:
                         ),
                         blank,
                         past,
-                        ranks,
+                        kind,
                         rule,
                     )
                 else:
                     elements = Destination(to if direct else spare, planes.out, run_out)
-                    store_elements(elements, joined, past, ranks, rule)
+                    store_elements(elements, joined, past, kind, rule)
                 if direct:
                     if not some_nan or together > 1:
                         break
@@ -268,10 +268,10 @@ def _storing(indexed: bool) -> Any:
                         base,
                         n_run,
                         blank,
-                        ranks,
+                        kind,
                     )
                 else:
-                    _scatter_elements(settings, spatial, spare, target, n_run, ranks)
+                    _scatter_elements(settings, spatial, spare, target, n_run, kind)
                 done += 1
             if some_nan and together > 1:
                 together = 1
@@ -289,9 +289,9 @@ _store_found = _storing(indexed=True)
 
 
 @helper
-def _store_transposed(_spatial, _tile, target, source, positions, _divisors, _none, ranks, rule):
-    """Store the outputs of a tile of planes, whose ranks are joined."""
-    transposed_elements(target, source, positions, ranks, rule)
+def _store_transposed(_spatial, _tile, target, source, positions, _divisors, _none, kind, rule):
+    """Store the outputs of a tile of planes, whose states are joined."""
+    transposed_elements(target, source, positions, kind, rule)
 
 
 @helper
@@ -420,7 +420,7 @@ def whole(width):
 
 
 def _rule_reader(width, is_float):
-    """What reads the rule of ranks of elements of so many bits from a walk's settings."""
+    """What reads the rule of states of elements of so many bits from a walk's settings."""
     lane, float_lane = lane_types(width, is_float)
 
     @helper

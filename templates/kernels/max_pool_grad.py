@@ -35,7 +35,7 @@ from memory import (
     split,
 )
 from plane_sets import plane_set, plane_sets
-from pool_line import clear_ranks, copy_element
+from pool_line import clear_states, copy_element
 from pool_settings import (
     BATCH,
     LANE_OTHER,
@@ -53,7 +53,7 @@ from pool_settings import (
     WIDTH,
     pool_tables,
 )
-from ranks import element_size, rank_size
+from pool_state import element_size, state_size
 from sum_line import add_to_sum, copy_as_sum, load_float, round_sums
 from sums import FLOAT_BITS, Sums
 from walk import axis_of, integers
@@ -211,7 +211,7 @@ class FoundRow(NamedTuple):
 
 
 @separate
-def _add_found(block, row, ranks):
+def _add_found(block, row, kind):
     """Add the gradients of a row of windows to the sums of their positions.
 
     Amid the chunk this takes 1.4 times as long; so does one loop for both cases.
@@ -221,35 +221,35 @@ def _add_found(block, row, ranks):
         for i in range(row.count):
             position = load_integer(np.int64(0), found + i * 8) - block.begin
             if 0 <= position < block.count:
-                value = load_float(ranks, given + i * row.step)
-                add_to_sum(block.to + position * block.step, 0, value, ranks)
+                value = load_float(kind, given + i * row.step)
+                add_to_sum(block.to + position * block.step, 0, value, kind)
         return
     for _ in range(row.count):
         for lane in range(row.lanes):
             position = load_integer(np.int64(0), found + lane * 8) - block.begin
             if 0 <= position < block.count:
-                value = load_float(ranks, given + lane * row.lane_step)
-                add_to_sum(block.to + position * block.step, lane, value, ranks)
+                value = load_float(kind, given + lane * row.lane_step)
+                add_to_sum(block.to + position * block.step, lane, value, kind)
         found += row.lanes * 8
         given += row.step
 
 
 @separate
-def _put_found(block, row, ranks):
+def _put_found(block, row, kind):
     """As _add_found, of windows that have no position in common: to the output itself, which is 0 before."""
     found, given = row.found, row.given
     if row.lanes == 1:
         for i in range(row.count):
             position = load_integer(np.int64(0), found + i * 8) - block.begin
             if 0 <= position < block.count:
-                copy_as_sum(ranks, block.to + position * block.step, given + i * row.step)
+                copy_as_sum(kind, block.to + position * block.step, given + i * row.step)
         return
     for _ in range(row.count):
         for lane in range(row.lanes):
             position = load_integer(np.int64(0), found + lane * 8) - block.begin
             if 0 <= position < block.count:
-                place = block.to + position * block.step + lane * element_size(ranks)
-                copy_as_sum(ranks, place, given + lane * row.lane_step)
+                place = block.to + position * block.step + lane * element_size(kind)
+                copy_as_sum(kind, place, given + lane * row.lane_step)
         found += row.lanes * 8
         given += row.step
 
@@ -262,7 +262,7 @@ def _giving_row(give: Any) -> Any:
     """
 
     @separate
-    def give_row(block, row, spatial, axes, number, box, table, ranks):
+    def give_row(block, row, spatial, axes, number, box, table, kind):
         inner = axes - 1
         axis = axis_of(spatial, inner, COLUMNS)
         places = integers(table)
@@ -283,7 +283,7 @@ def _giving_row(give: Any) -> Any:
                         places[2 * held + 1] = (position - block.begin) * block.step
                         held += 1
                     position += place_step
-            give(block.to, table, held, found, given, row.lanes, ranks)
+            give(block.to, table, held, found, given, row.lanes, kind)
             found += row.lanes * 8
             given += row.step
 
@@ -295,9 +295,9 @@ _put_row = _giving_row(put_lanes)
 
 
 @helper
-def _zero_block(out, step, n, columns, ranks):
+def _zero_block(out, step, n, columns, kind):
     """Set n positions of so many columns, which adjoin, to 0."""
-    row = columns * element_size(ranks)
+    row = columns * element_size(kind)
     runs = n
     if step == row:
         row, runs = row * n, 1
@@ -306,9 +306,9 @@ def _zero_block(out, step, n, columns, ranks):
 
 
 @helper
-def _write_sums(to, line, runs, run_out, line_step, n, step, spare, past, ranks):
+def _write_sums(to, line, runs, run_out, line_step, n, step, spare, past, kind):
     """Store the elements nearest to runs of n adjoining sums, `step` bytes apart; if `past`, past the caches."""
-    size = element_size(ranks)
+    size = element_size(kind)
     adjoining = step == size
     for r in range(1 if adjoining else runs):
         round_sums(
@@ -319,11 +319,11 @@ def _write_sums(to, line, runs, run_out, line_step, n, step, spare, past, ranks)
             runs if adjoining else 1,
             n,
             past and adjoining,
-            ranks,
+            kind,
         )
         if not adjoining:
             for i in range(n):
-                copy_element(to + r * run_out + i * step, spare + i * size, ranks)
+                copy_element(to + r * run_out + i * step, spare + i * size, kind)
 
 
 def gradient(dtype, apart, side_by_side):
@@ -336,7 +336,7 @@ def gradient(dtype, apart, side_by_side):
     part of this one. `apart`: no two windows have a position in common, there is OUT_DENSE, and lanes adjoin in the
     output. `side_by_side`: there are several lanes, which adjoin in the gradients, and MOST_PLACES of a window at most.
     """
-    ranks = Sums(dtype, 32 if FLOAT_BITS[dtype] == 16 else 64)
+    kind = Sums(dtype, 32 if FLOAT_BITS[dtype] == 16 else 64)
     zero = np.int64(0)
     give_row = _put_row if apart else _add_row
 
@@ -347,7 +347,7 @@ def gradient(dtype, apart, side_by_side):
         inner = axes - 1
         weights, given_steps = axis_of(spatial, 1, WEIGHT), axis_of(spatial, 1, OTHER_STEP)
         out_steps = axis_of(spatial, 1, OUT_STEP)
-        size, item_bytes = rank_size(ranks), element_size(ranks)
+        size, item_bytes = state_size(kind), element_size(kind)
         pitch, given_lane_step = settings[PITCH], settings[LANE_OTHER]
         given_step = axis_of(spatial, inner, COLUMNS)[OTHER_STEP]
         most_planes = settings[SEVERAL]
@@ -396,10 +396,10 @@ def gradient(dtype, apart, side_by_side):
             if apart:
                 base, plane_step, row_bytes = target + begin_at * out_step, plane_out, out_step
                 for p in range(several):
-                    _zero_block(base + p * plane_step, out_step, block, columns, ranks)
+                    _zero_block(base + p * plane_step, out_step, block, columns, kind)
             else:
                 base, plane_step, row_bytes = sums, block * pitch * size, pitch * size
-                clear_ranks(sums, several * block * pitch, ranks)
+                clear_states(sums, several * block * pitch, kind)
             _find_windows(windows, blocks, axes, spatial)
             for part in range(_cut(windows, axes, held // (several * pitch))):
                 outputs = _take_part(windows, axes, part)
@@ -417,11 +417,11 @@ def gradient(dtype, apart, side_by_side):
                     found_row = FoundRow(at, start, n, given_step, columns, given_lane_step)
                     if side_by_side:
                         boxes, places = integers(lists), lists + box_bytes
-                        give_row(place, found_row, found_windows, axes, row, boxes, places, ranks)
+                        give_row(place, found_row, found_windows, axes, row, boxes, places, kind)
                     elif apart:
-                        _put_found(place, found_row, ranks)
+                        _put_found(place, found_row, kind)
                     else:
-                        _add_found(place, found_row, ranks)
+                        _add_found(place, found_row, kind)
                     at += n * columns * 8
             if apart:
                 continue
@@ -451,7 +451,7 @@ def gradient(dtype, apart, side_by_side):
                         element_out,
                         spare,
                         settings[PAST] != 0,
-                        ranks,
+                        kind,
                     )
         if settings[PAST] != 0:
             drain_stores()

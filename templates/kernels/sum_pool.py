@@ -18,10 +18,10 @@ from divisors import counted_in_window, divisor_of, set_divisors, set_products
 from memory import allocate, ceildiv, least, release, split, store_integer
 from pool_packed import pack_averages, packed_chunk
 from pool_settings import BATCH, EDGE, OWN, PITCH, SHARE, SPATIAL, pool_tables
+from pool_state import state_size
 from pool_transposed import transposed_chunk, transposed_sums
 from pool_walk import line_chunk
 from powers import Powers
-from ranks import rank_size
 from sum_line import OutputBlock, load_float, set_sums, store_float, write_lines
 from sum_run import RUN_BYTES
 from sum_window import SUMS_EDGES, doubles, sums_together, window_norm, window_sum
@@ -39,20 +39,20 @@ TOGETHER = 16  # rows of a window added up one by one; their sums are added to t
 
 @helper
 def _store_averages(
-    settings, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, _exponent
+    settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, _exponent
 ):
     """Store the outputs of an item, of lines of sums that are to be divided."""
     inner = settings[SPATIAL] - 1
-    size, pitch = rank_size(ranks), settings[PITCH]
+    size, pitch = state_size(kind), settings[PITCH]
     # A divisor is the product of its column's and its row's.
     by_column = scratch.divisors
     by_row = by_column + outputs.columns * pitch * size
     if outputs.new_column:
-        set_divisors(spatial, inner, by_column, outputs.column, outputs.columns, pitch, ranks)
+        set_divisors(spatial, inner, by_column, outputs.column, outputs.columns, pitch, kind)
     by_outer = divisor_of(spatial, inner - 1, outputs.outer) if outputs.new_place else 0.0
     for i in range(outputs.rows if outputs.new_place else 0):
         counted = by_outer * counted_in_window(spatial, inner - 1, outputs.row + i)
-        set_sums(by_row + i * size, 1, counted, ranks)
+        set_sums(by_row + i * size, 1, counted, kind)
     write_lines(
         settings,
         spatial,
@@ -64,14 +64,14 @@ def _store_averages(
         by_column,
         by_row,
         scratch.spare,
-        ranks,
+        kind,
         None,
     )
 
 
 @helper
 def _store_norms(
-    settings, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, exponent
+    settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, exponent
 ):
     """Store the outputs of an item, of lines of sums whose roots are wanted.
 
@@ -89,7 +89,7 @@ def _store_norms(
         0,
         0,
         scratch.spare,
-        ranks,
+        kind,
         exponent,
     )
     if doubtful:
@@ -125,21 +125,21 @@ def packed(dtype, width):
 
 @helper
 def _store_transposed_averages(
-    spatial, tile, target, source, positions, divisors, _doubt, ranks, _exponent
+    spatial, tile, target, source, positions, divisors, _doubt, kind, _exponent
 ):
     """Store the outputs of a tile of planes, of sums that are to be divided."""
     rows, columns = positions.rows, positions.columns
     if tile.new:
-        set_products(spatial, divisors, tile.row, rows, tile.column, columns, ranks)
-    transposed_sums(target, source, positions, divisors, ranks, None)
+        set_products(spatial, divisors, tile.row, rows, tile.column, columns, kind)
+    transposed_sums(target, source, positions, divisors, kind, None)
 
 
 @helper
 def _store_transposed_norms(
-    _spatial, _tile, target, source, positions, _divisors, doubt, ranks, exponent
+    _spatial, _tile, target, source, positions, _divisors, doubt, kind, exponent
 ):
     """Store the outputs of a tile of planes, of sums whose roots are wanted; doubts as those of _store_norms."""
-    if transposed_sums(target, source, positions, 0, ranks, exponent):
+    if transposed_sums(target, source, positions, 0, kind, exponent):
         store_integer(np.int64(0), doubt, 1)
 
 
@@ -158,7 +158,7 @@ def direct(dtype):
 
     Of norms that `lines` has stored, those are left that are sure to be right.
     """
-    ranks = Sums(dtype, 64)
+    kind = Sums(dtype, 64)
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
@@ -200,7 +200,7 @@ def direct(dtype):
                         box,
                         p,
                         scratch,
-                        ranks,
+                        kind,
                     )
                 for i in range(shared):
                     value = doubles(scratch)[i]
@@ -208,7 +208,7 @@ def direct(dtype):
                         value **= 1.0 / p
                     else:
                         value /= divisor_of(spatial, axes, position + i)
-                    store_float(ranks, target + i * out_step, value)
+                    store_float(kind, target + i * out_step, value)
                 if shared > 0:
                     position += shared
                     continue
@@ -217,17 +217,17 @@ def direct(dtype):
                 for i in range(beside):
                     place = target + i * out_step
                     if sure_from > 0.0:
-                        value = load_float(ranks, place)
+                        value = load_float(kind, place)
                         if not (0.0 < value < sure_from or value > sure_to):
                             continue
                     window = window_of(spatial, axes, position + i, box)
                     first = x + x_offset + window.offset
                     if p > 0:
-                        value = window_norm(first, box, axes, window.total, p, scratch, ranks)
+                        value = window_norm(first, box, axes, window.total, p, scratch, kind)
                     else:
-                        value = window_sum(first, box, axes, window.total, scratch, ranks)
+                        value = window_sum(first, box, axes, window.total, scratch, kind)
                         value /= divisor_of(spatial, axes, position + i)
-                    store_float(ranks, place, value)
+                    store_float(kind, place, value)
                 position += beside
         release(scratch)
 

@@ -565,68 +565,68 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
             pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
 
 
-class Ranks:
-    """What is kept of the elements of a pooling: a constant of compiled code.
+class PoolState:
+    """What kind of states a pooling keeps: a constant of compiled code.
 
     Attributes:
         name: the same for the same.
         element: the integer that holds an element's bits.
-        rank: what holds a rank, an integer or a float.
-        sums: whether ranks are added up.
-        positions: whether a rank has the position of its element.
+        type: what holds a state, an integer or a float.
+        sums: whether states are added up.
+        positions: whether a state has the position of its element.
         divided: whether sums are divided in the end.
     """
 
     divided = False
 
     def __init__(
-        self, name: str, width: int, rank: Any, *, sums: bool = False, positions: bool = False
+        self, name: str, width: int, type_: Any, *, sums: bool = False, positions: bool = False
     ) -> None:
         self.name = name
         self.element = ir.IntType(width)
-        self.rank = rank
+        self.type = type_
         self.sums = sums
         self.positions = positions
 
     @property
     def bytes(self) -> int:
-        """Of a rank."""
-        return _width(self.rank) // 8
+        """Of a state."""
+        return _width(self.type) // 8
 
     def rule(self, builder: Any, signature: Any, values: Any) -> Any:
-        """What ranks are made by: the last argument of an intrinsic."""
+        """What states are made by: the last argument of an intrinsic."""
         raise NotImplementedError
 
     def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
-        """The ranks of elements; `position` is inverted (None: ranks have none)."""
+        """The states of elements; `position` is inverted (None: states have none)."""
         raise NotImplementedError
 
     def lowest(self, builder: Any, rule: Any) -> Any:
-        """The least rank of an element."""
+        """The least state of an element."""
         raise NotImplementedError
 
 
-class _RanksType(types.Type):
-    def __init__(self, ranks: Ranks) -> None:
-        self.ranks = ranks
-        super().__init__(ranks.name)
+class _StateType(types.Type):
+    def __init__(self, state: PoolState) -> None:
+        self.state = state
+        super().__init__(state.name)
 
 
-register_model(_RanksType)(models.OpaqueModel)
+register_model(_StateType)(models.OpaqueModel)
 
 
-@typeof_impl.register(Ranks)
-def _type_of_ranks(ranks: Any, _context: Any) -> _RanksType:
-    return _RanksType(ranks)
+@typeof_impl.register(PoolState)
+def _type_of_state(state: Any, _context: Any) -> _StateType:
+    return _StateType(state)
 
 
-@lower_constant(_RanksType)
-def _constant_ranks(context: Any, _builder: Any, _type: Any, _ranks: Ranks) -> Any:
+@lower_constant(_StateType)
+def _constant_state(context: Any, _builder: Any, _type: Any, _state: PoolState) -> Any:
     return context.get_dummy_value()
 
 
-rank_size = _constant(lambda ranks: ranks.ranks.bytes)
-element_size = _constant(lambda ranks: ranks.ranks.element.width // 8)  # bytes
+state_size = _constant(lambda kind: kind.state.bytes)
+element_size = _constant(lambda kind: kind.state.element.width // 8)  # bytes
 
 
 def _scalar(type_: Any) -> Any:
@@ -638,7 +638,7 @@ def _is_float(type_: Any) -> bool:
 
 
 def _width(type_: Any) -> int:
-    """Bits of a rank."""
+    """Bits of a state."""
     if _is_float(type_):
         return 32 if type_ == ir.FloatType() else 64
     return int(type_.width)
@@ -834,7 +834,7 @@ _HALF = ir.IntType(64)
 
 
 def _held(vector: Any) -> Any:
-    """The type that holds a vector of ranks in registers."""
+    """The type that holds a vector of states in registers."""
     if vector.element != ir.IntType(128):
         return vector
     half = ir.VectorType(_HALF, vector.count)
@@ -845,19 +845,19 @@ def _is_halved(type_: Any) -> bool:
     return isinstance(type_, ir.LiteralStructType)
 
 
-def _halves(builder: Any, ranks: Any) -> tuple[Any, Any]:
+def _halves(builder: Any, states: Any) -> tuple[Any, Any]:
     """The upper and the lower halves."""
-    return builder.extract_value(ranks, 0), builder.extract_value(ranks, 1)
+    return builder.extract_value(states, 0), builder.extract_value(states, 1)
 
 
 def _of_halves(builder: Any, upper: Any, lower: Any) -> Any:
-    """Ranks with these upper and lower halves."""
-    ranks = ir.Constant(ir.LiteralStructType([upper.type, lower.type]), ir.Undefined)
-    return builder.insert_value(builder.insert_value(ranks, upper, 0), lower, 1)
+    """States with these upper and lower halves."""
+    states = ir.Constant(ir.LiteralStructType([upper.type, lower.type]), ir.Undefined)
+    return builder.insert_value(builder.insert_value(states, upper, 0), lower, 1)
 
 
-def _load_ranks(builder: Any, pointer: Any, vector: Any) -> Any:
-    """Load a vector of ranks of any alignment."""
+def _load_states(builder: Any, pointer: Any, vector: Any) -> Any:
+    """Load a vector of states of any alignment."""
     if not _is_halved(_held(vector)):
         return _load(builder, pointer, vector)
     pairs = _load(builder, pointer, ir.VectorType(_HALF, 2 * vector.count))
@@ -865,16 +865,16 @@ def _load_ranks(builder: Any, pointer: Any, vector: Any) -> Any:
     return _of_halves(builder, upper, lower)
 
 
-def _store_ranks(builder: Any, ranks: Any, pointer: Any) -> None:
-    """Store ranks at any alignment."""
-    if _is_halved(ranks.type):
-        upper, lower = _halves(builder, ranks)
-        ranks = _interleaved(builder, lower, upper)
-    _store(builder, ranks, pointer)
+def _store_states(builder: Any, states: Any, pointer: Any) -> None:
+    """Store states at any alignment."""
+    if _is_halved(states.type):
+        upper, lower = _halves(builder, states)
+        states = _interleaved(builder, lower, upper)
+    _store(builder, states, pointer)
 
 
 def _least(type_: Any) -> Any:
-    """Padding's rank."""
+    """Padding's state."""
     if _is_halved(type_):
         upper, lower = type_.elements
         return ir.Constant(type_, [_least(upper), ir.Constant(lower, None)])
@@ -887,7 +887,7 @@ def _least(type_: Any) -> Any:
 
 
 def _joined(builder: Any, a: Any, b: Any) -> Any:
-    """The rank of two together."""
+    """The state of two together."""
     if _is_halved(a.type):
         (upper, lower), (upper_b, lower_b) = _halves(builder, a), _halves(builder, b)
         same = builder.icmp_signed("==", upper, upper_b)
@@ -901,7 +901,7 @@ def _joined(builder: Any, a: Any, b: Any) -> Any:
 
 
 def _selected(builder: Any, mask: Any, a: Any, b: Any) -> Any:
-    """Ranks of `a` in the masked lanes, of `b` in others."""
+    """States of `a` in the masked lanes, of `b` in others."""
     if not _is_halved(a.type):
         return builder.select(mask, a, b)
     (upper, lower), (upper_b, lower_b) = _halves(builder, a), _halves(builder, b)
@@ -909,8 +909,8 @@ def _selected(builder: Any, mask: Any, a: Any, b: Any) -> Any:
     return _of_halves(builder, upper, builder.select(mask, lower, lower_b))
 
 
-def _collected_ranks(builder: Any, vectors: list[Any], places: list[int]) -> Any:
-    """As _collected, of ranks."""
+def _collected_states(builder: Any, vectors: list[Any], places: list[int]) -> Any:
+    """As _collected, of states."""
     if not _is_halved(vectors[0].type):
         return _collected(builder, vectors, places)
     halves = zip(*(_halves(builder, vector) for vector in vectors), strict=True)
@@ -969,7 +969,7 @@ def _lesser(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.icmp_signed("<", a, b), a, b)
 
 
-WIDEST = 2  # registers of a vector of ranks, at most
+WIDEST = 2  # registers of a vector of states, at most
 
 
 def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
@@ -1055,9 +1055,9 @@ class Planes(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """What ranks are yet to be joined of: so many, `step` ranks apart, the last of them `last` ranks from the first.
+    """What states are yet to be joined of: so many, `step` states apart, the last of them `last` states from the first.
 
-    `stride`: ranks from one output to the next, one of NEAR_STEPS where outputs are stored; before, of planes side by
+    `stride`: states from one output to the next, one of NEAR_STEPS where outputs are stored; before, of planes side by
     side, places.
     """
 
@@ -1093,19 +1093,19 @@ AHEAD_IN_ROW = 8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are p
 
 
 @intrinsic
-def clear_ranks(_context: Any, line: Any, n: Any, ranks: Any) -> Any:
-    """Set n ranks, and up to a vector more, to padding."""
+def clear_states(_context: Any, line: Any, n: Any, kind: Any) -> Any:
+    """Set n states, and up to a vector more, to padding."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
         i64 = ir.IntType(64)
         start = _pointer(builder, values[0])
-        stop = builder.mul(values[1], i64(ranks.ranks.bytes))
+        stop = builder.mul(values[1], i64(kind.state.bytes))
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
-            _store_ranks(builder, _least(_held(vector)), builder.gep(start, [offset]))
+            _store_states(builder, _least(_held(vector)), builder.gep(start, [offset]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, ranks), codegen
+    return types.void(types.int64, types.int64, kind), codegen
 
 
 def _folded(
@@ -1123,12 +1123,12 @@ def _folded(
     several = builder.icmp_signed(">", i64(count) if isinstance(count, int) else count, i64(1))
     first = builder.select(several, i64(0), last)
     for one, place in zip(best, places, strict=True):
-        builder.store(_load_ranks(builder, builder.gep(place, [first]), vector), one)
+        builder.store(_load_states(builder, builder.gep(place, [first]), vector), one)
 
     def join(offset: Any) -> None:
         for one, place in zip(best, places, strict=True):
-            rank = _load_ranks(builder, builder.gep(place, [offset]), vector)
-            builder.store(_joined(builder, builder.load(one), rank), one)
+            state = _load_states(builder, builder.gep(place, [offset]), vector)
+            builder.store(_joined(builder, builder.load(one), state), one)
 
     between = count - 2 if isinstance(count, int) else builder.sub(count, i64(2))
     _rounds(builder, between, lambda n: join(builder.mul(builder.add(n, i64(1)), step)))
@@ -1138,8 +1138,8 @@ def _folded(
 
 
 @intrinsic
-def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, ranks: Any) -> Any:
-    """target[i] = source[i], source[i + step], .., source[i + last] joined, for n ranks and up to a vector more.
+def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, kind: Any) -> Any:
+    """target[i] = source[i], source[i + step], .., source[i + last] joined, for n states and up to a vector more.
 
     May be in place. One piece: a copy of those at `last`.
     """
@@ -1148,30 +1148,30 @@ def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, rank
         _prefer_small_code(builder)
         target, source, n = values[:3]
         joined_of = Pieces(*cgutils.unpack_tuple(builder, values[3]))
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
         i64 = ir.IntType(64)
-        size = i64(ranks.ranks.bytes)
+        size = i64(kind.state.bytes)
         near, to = _pointer(builder, source), _pointer(builder, target)
         step, last = builder.mul(joined_of.step, size), builder.mul(joined_of.last, size)
         shifts = (joined_of.count, step, last)
         stop = builder.mul(n, size)
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
             (best,) = _folded(builder, builder.gep(near, [offset]), 1, vector, shifts)
-            _store_ranks(builder, best, builder.gep(to, [offset]))
+            _store_states(builder, best, builder.gep(to, [offset]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.int64, pieces, ranks), codegen
+    return types.void(types.int64, types.int64, types.int64, pieces, kind), codegen
 
 
 def _fold_runs(
     context: Any, builder: Any, vector: Any, runs: Any, run: Any, halves: bool = False
 ) -> None:
-    """`run(plane, number, ranks, first, few)` for the folded ranks of strips of the runs; for `halves` see _runs."""
+    """`run(plane, number, states, first, few)` for the folded states of strips of the runs; for `halves` see _runs."""
     runs = Runs(*cgutils.unpack_tuple(builder, runs))
     pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
     i64 = runs.n.type
-    bytes_of_rank = _width(vector.element) // 8
-    size = i64(bytes_of_rank)
+    state_bytes = _width(vector.element) // 8
+    size = i64(state_bytes)
     shifts = builder.mul(pieces.step, size), builder.mul(pieces.last, size)
 
     def near(
@@ -1184,12 +1184,12 @@ def _fold_runs(
         _done: Any,
         few: Any,
     ) -> None:
-        apart = i64(stride * bytes_of_rank)
+        apart = i64(stride * state_bytes)
         steps = (plane, runs.plane_line), (number, runs.line_step), (first, apart)
         source = _place(builder, runs.line, *steps)
         joined = _folded(builder, source, stride, vector, (count, *shifts))
         places = list(range(0, stride * vector.count, stride))
-        run(plane, number, _collected_ranks(builder, joined, places), first, few)
+        run(plane, number, _collected_states(builder, joined, places), first, few)
 
     def strips(stride: int, halves: bool, count: Any) -> None:
         counts = runs.planes, runs.count, runs.n
@@ -1206,15 +1206,15 @@ def _fold_runs(
 
 
 @intrinsic
-def copy_element(_context: Any, target: Any, source: Any, ranks: Any) -> Any:
+def copy_element(_context: Any, target: Any, source: Any, kind: Any) -> Any:
     """Copy the bits of one element."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[1]), ranks.ranks.element)
+        bits = _load(builder, _pointer(builder, values[1]), kind.state.element)
         _store(builder, bits, _pointer(builder, values[0]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, ranks), codegen
+    return types.void(types.int64, types.int64, kind), codegen
 
 
 # A walk by lines, by packed or transposed planes or window by window is made of these settings, then two tables of
@@ -1232,7 +1232,7 @@ DENSE = 8  # bytes from one spatial position to the next, where one stride serve
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
 PLANE = 11  # positions of a spatial plane
-LINE = 12  # lines, packed: ranks from one line to the next
+LINE = 12  # lines, packed: states from one line to the next
 BUFFER = 13  # lines, packed: bytes of all lines
 TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too; packed: sums by doubling
 BATCH = 15  # lengths of the tables
@@ -1241,7 +1241,7 @@ RULE = 17  # of the greatest: flip, nan_key and inf
 BLANK = 20  # the value of a window of nothing but padding
 PLANES = 21  # packed: planes of an item; lines: as well, one after the other, or 1 where an item is a part of one
 TABLE_AT = 22  # packed: the address of the table
-PLANE_PITCH = 23  # packed: ranks from one plane to the next
+PLANE_PITCH = 23  # packed: states from one plane to the next
 KEPT = 24  # packed: the same of the rows that are kept, where not all are; else 0
 PART_BYTES = 25  # transposed: of one vector of each position
 PAST = 26  # lines, gradients: outputs, or indices where they are wanted, go past the caches
@@ -1249,10 +1249,10 @@ EDGE = 27  # direct: see window_group; 0: each window by itself
 OWN = 28  # and further: those that a kernel module has besides
 SETTINGS = 32
 
-GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
-# The largest stride of outputs that are picked out of whole vectors of ranks: 0.45 to 0.8 of the time of 3 and 4.
+GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what join_rows may write there
+# The largest stride of outputs that are picked out of whole vectors of states: 0.45 to 0.8 of the time of 3 and 4.
 NEAR_STRIDE = NEAR_STEPS[-1]
-# Behind all lines: where every second rank is wanted, twice as much is read, and so on.
+# Behind all lines: where every second state is wanted, twice as much is read, and so on.
 SLACK_BYTES = NEAR_STRIDE * GAP_BYTES
 
 
@@ -1267,15 +1267,15 @@ def pool_tables(walk):
 FLOAT_BITS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
 
 
-class Sums(Ranks):
+class Sums(PoolState):
     """Sums, of `width` bits, of elements of a data type; `divided`: in the end each is divided by a divisor."""
 
     def __init__(
         self, dtype: str, width: int, *, divided: bool = False, operation: str = "elements"
     ) -> None:
-        rank = ir.FloatType() if width == 32 else ir.DoubleType()
+        type_ = ir.FloatType() if width == 32 else ir.DoubleType()
         name = f"Sums({dtype}, {width}, {operation}, {divided})"
-        super().__init__(name, FLOAT_BITS[dtype], rank, sums=True)
+        super().__init__(name, FLOAT_BITS[dtype], type_, sums=True)
         self.dtype = dtype
         self.divided = divided
 
@@ -1283,10 +1283,10 @@ class Sums(Ranks):
         return values[-1]
 
     def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
-        return _float_of(context, builder, bits, self.dtype, self.rank)
+        return _float_of(context, builder, bits, self.dtype, self.type)
 
     def lowest(self, builder: Any, rule: Any) -> Any:
-        return _least(self.rank)
+        return _least(self.type)
 
     def finished(self, context: Any, builder: Any, value: Any, rule: Any) -> tuple[Any, Any]:
         """What vectors of sums become in the end, and which of these are not certain to be right; None: all are."""
@@ -1344,74 +1344,74 @@ def elements_between(spatial, d, output, low, high):
     return first, most(stop - first, 0)
 
 
-def _as_rank(builder: Any, value: Any, element: Any) -> Any:
+def _as_state(builder: Any, value: Any, element: Any) -> Any:
     """A float64 as a scalar of a line's type."""
     return value if element == ir.DoubleType() else builder.fptrunc(value, element)
 
 
 @intrinsic
-def load_float(_context: Any, ranks: Any, address: Any) -> Any:
+def load_float(_context: Any, kind: Any, address: Any) -> Any:
     """The element at `address` as a float64."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[1]), ranks.ranks.element)
-        return _float_of(context, builder, bits, ranks.ranks.dtype, ir.DoubleType())
+        bits = _load(builder, _pointer(builder, values[1]), kind.state.element)
+        return _float_of(context, builder, bits, kind.state.dtype, ir.DoubleType())
 
-    return types.float64(ranks, types.int64), codegen
+    return types.float64(kind, types.int64), codegen
 
 
 @intrinsic
-def store_float(_context: Any, ranks: Any, address: Any, value: Any) -> Any:
+def store_float(_context: Any, kind: Any, address: Any, value: Any) -> Any:
     """Store the element nearest to a float64."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _nearest_bits(context, builder, values[2], ranks.ranks)
+        bits = _nearest_bits(context, builder, values[2], kind.state)
         _store(builder, bits, _pointer(builder, values[1]))
         return context.get_dummy_value()
 
-    return types.void(ranks, types.int64, types.float64), codegen
+    return types.void(kind, types.int64, types.float64), codegen
 
 
 @intrinsic
-def set_sums(_context: Any, line: Any, n: Any, value: Any, ranks: Any) -> Any:
+def set_sums(_context: Any, line: Any, n: Any, value: Any, kind: Any) -> Any:
     """Set n sums to a float64, exactly these."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        element = ranks.ranks.rank
-        value = _as_rank(builder, values[2], element)
+        element = kind.state.type
+        value = _as_state(builder, values[2], element)
         start = builder.inttoptr(values[0], element.as_pointer())
         with cgutils.for_range(builder, values[1]) as loop:
             _store(builder, value, builder.gep(start, [loop.index]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.float64, ranks), codegen
+    return types.void(types.int64, types.int64, types.float64, kind), codegen
 
 
 @intrinsic
-def add_to_sum(_context: Any, line: Any, number: Any, value: Any, ranks: Any) -> Any:
+def add_to_sum(_context: Any, line: Any, number: Any, value: Any, kind: Any) -> Any:
     """Add a float64 to sum `number` of a line."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        element = ranks.ranks.rank
+        element = kind.state.type
         place = builder.gep(builder.inttoptr(values[0], element.as_pointer()), [values[1]])
         old = _load(builder, place, element)
-        _store(builder, builder.fadd(old, _as_rank(builder, values[2], element)), place)
+        _store(builder, builder.fadd(old, _as_state(builder, values[2], element)), place)
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.float64, ranks), codegen
+    return types.void(types.int64, types.int64, types.float64, kind), codegen
 
 
 @intrinsic
-def get_sum(_context: Any, line: Any, number: Any, ranks: Any) -> Any:
+def get_sum(_context: Any, line: Any, number: Any, kind: Any) -> Any:
     """Sum `number` of a line as a float64."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        element = ranks.ranks.rank
+        element = kind.state.type
         place = builder.gep(builder.inttoptr(values[0], element.as_pointer()), [values[1]])
         value = _load(builder, place, element)
         return value if element == ir.DoubleType() else builder.fpext(value, ir.DoubleType())
 
-    return types.float64(types.int64, types.int64, ranks), codegen
+    return types.float64(types.int64, types.int64, kind), codegen
 
 
 @intrinsic
@@ -1423,26 +1423,26 @@ def add_quotients(
     n: Any,
     divisors: Any,
     scale: Any,
-    ranks: Any,
+    kind: Any,
 ) -> Any:
     """Add n contiguous elements of each plane, each divided by its divisor * scale, to the plane's line."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
         line, address, n, divisors, scale = values[1:6]
-        element = ranks.ranks.rank
-        size = n.type(ranks.ranks.bytes)
-        scale = _as_rank(builder, scale, element)
+        element = kind.state.type
+        size = n.type(kind.state.bytes)
+        scale = _as_state(builder, scale, element)
 
         def strip(vector: Any, plane: Any, _number: Any, first: Any, done: Any, few: Any) -> None:
-            narrow = ir.VectorType(ranks.ranks.element, vector.count)
+            narrow = ir.VectorType(kind.state.element, vector.count)
             divisor = _load(builder, _place(builder, divisors, (first, size)), vector)
             place = _place(builder, line, (plane, planes.line), (first, size))
             old = _load(builder, place, vector)
             item = n.type(narrow.element.width // 8)
             pointer = _place(builder, address, (plane, planes.source), (first, item))
             bits = _load_few(builder, pointer, few, narrow)
-            value = _float_of(context, builder, bits, ranks.ranks.dtype, element)
+            value = _float_of(context, builder, bits, kind.state.dtype, element)
             value = builder.fdiv(value, builder.fmul(divisor, _splat(builder, scale, vector)))
             # Nothing is added to lanes that keep their sums: a masked store would not be forwarded to the next load.
             value = _after(builder, done, value, _least(vector))
@@ -1454,18 +1454,18 @@ def add_quotients(
         return context.get_dummy_value()
 
     i64 = types.int64
-    args = (planes, i64, i64, i64, i64, types.float64, ranks)
+    args = (planes, i64, i64, i64, i64, types.float64, kind)
     return types.void(*args), codegen
 
 
 @intrinsic
-def copy_sums(_context: Any, target: Any, source: Any, n: Any, ranks: Any) -> Any:
+def copy_sums(_context: Any, target: Any, source: Any, n: Any, kind: Any) -> Any:
     """Copy n sums that adjoin, and touch no others."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         target, source, n = values[:3]
-        element = ranks.ranks.rank
-        size = n.type(ranks.ranks.bytes)
+        element = kind.state.type
+        size = n.type(kind.state.bytes)
 
         def strip(vector: Any, _plane: Any, _number: Any, first: Any, _done: Any, few: Any) -> None:
             value = _load_few(builder, _place(builder, source, (first, size)), few, vector)
@@ -1475,11 +1475,11 @@ def copy_sums(_context: Any, target: Any, source: Any, n: Any, ranks: Any) -> An
         _runs(context, builder, _vector(element), one, one, n, strip)
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.int64, ranks), codegen
+    return types.void(types.int64, types.int64, types.int64, kind), codegen
 
 
 @intrinsic
-def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, ranks: Any) -> Any:
+def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, kind: Any) -> Any:
     """Copy n sums to places `apart` sums from each other, between which 0 stands or is put.
 
     Near ones as vectors: 0.75 to 0.95 of a gradient's time. Up to a vector more is 0 then, where a line that follows is
@@ -1488,10 +1488,10 @@ def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, ran
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         target, source, n, apart = values[:4]
-        element = ranks.ranks.rank
+        element = kind.state.type
         vector = _vector(element)
         lanes, i64 = vector.count, n.type
-        size = i64(ranks.ranks.bytes)
+        size = i64(kind.state.bytes)
 
         def spread(step: int, first: Any, count: Any) -> None:
             value = _load(builder, _place(builder, source, (first, size)), vector)
@@ -1500,13 +1500,13 @@ def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, ran
             last = builder.mul(
                 builder.sub(i64(lanes) if count is None else count, i64(1)), i64(step)
             )
-            start = _place(builder, target, (first, i64(step * ranks.ranks.bytes)))
+            start = _place(builder, target, (first, i64(step * kind.state.bytes)))
             for begin in range(0, step * lanes, lanes):
                 places = range(begin, begin + lanes)
                 order = [lanes if place % step else place // step for place in places]
                 part = _shuffled(builder, value, _least(vector), order)
                 with builder.if_then(builder.icmp_signed("<=", i64(begin), last)):
-                    _store(builder, part, builder.gep(start, [i64(begin * ranks.ranks.bytes)]))
+                    _store(builder, part, builder.gep(start, [i64(begin * kind.state.bytes)]))
 
         def by_step(step: Any) -> None:
             if isinstance(step, int):
@@ -1520,16 +1520,16 @@ def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, ran
         _cases(builder, apart, NEAR_STEPS[1:], by_step)
         return context.get_dummy_value()
 
-    return types.void(*(types.int64,) * 4, ranks), codegen
+    return types.void(*(types.int64,) * 4, kind), codegen
 
 
 @intrinsic
-def set_elements(_context: Any, ranks: Any, address: Any, n: Any, value: Any) -> Any:
+def set_elements(_context: Any, kind: Any, address: Any, n: Any, value: Any) -> Any:
     """Set n contiguous elements to that nearest to a float."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _, address, n, value = values
-        bits = _nearest_bits(context, builder, value, ranks.ranks)
+        bits = _nearest_bits(context, builder, value, kind.state)
         start = _pointer(builder, address)
 
         def strip(vector: Any, _plane: Any, _number: Any, first: Any, _done: Any, few: Any) -> None:
@@ -1539,7 +1539,7 @@ def set_elements(_context: Any, ranks: Any, address: Any, n: Any, value: Any) ->
         _runs(context, builder, _vector(bits.type), one, one, n, strip)
         return context.get_dummy_value()
 
-    return types.void(ranks, types.int64, types.int64, value), codegen
+    return types.void(kind, types.int64, types.int64, value), codegen
 
 
 class RunDivisors(NamedTuple):
@@ -1558,7 +1558,7 @@ def _store_sums(
     runs: Any,
     divisors: Any,
     past: Any,
-    ranks: Any,
+    kind: Any,
     exponent: Any,
 ) -> Any:
     """Store the elements of runs of outputs, as store_elements does: what their sums become.
@@ -1569,9 +1569,9 @@ def _store_sums(
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         to = Destination(*cgutils.unpack_tuple(builder, values[0]))
         by, past = RunDivisors(*cgutils.unpack_tuple(builder, values[2])), values[3]
-        kept = ranks.ranks
-        element = ranks.ranks.rank
-        size = to.address.type(ranks.ranks.bytes)
+        kept = kind.state
+        element = kind.state.type
+        size = to.address.type(kind.state.bytes)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
         def run(plane: Any, number: Any, value: Any, first: Any, few: Any) -> None:
@@ -1588,13 +1588,13 @@ def _store_sums(
                 some = builder.or_(builder.load(doubtful), _any(builder, unsafe))
                 builder.store(some, doubtful)
             place = _place(builder, to.address, (plane, to.plane_step), (number, to.run_step))
-            bits = _nearest_bits(context, builder, value, ranks.ranks)
+            bits = _nearest_bits(context, builder, value, kind.state)
             _store_past(builder, bits, place, first, few, past)
 
         _fold_runs(context, builder, _vector(element), values[1], run, kept.divided)
         return builder.load(doubtful)
 
-    args = (destination, runs, divisors, types.boolean, ranks, exponent)
+    args = (destination, runs, divisors, types.boolean, kind, exponent)
     return types.boolean(*args), codegen
 
 
@@ -1618,7 +1618,7 @@ def write_lines(
     by_column,
     by_row,
     spare,
-    ranks,
+    kind,
     exponent,
 ):
     """Store a block of outputs of each plane, whose lines, one for each row, are yet to be joined of pieces.
@@ -1627,7 +1627,7 @@ def write_lines(
     """
     rows, columns, lanes = outputs
     inner = settings[SPATIAL] - 1
-    size, item_bytes, pitch = rank_size(ranks), element_size(ranks), settings[PITCH]
+    size, item_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
     line_step, line_out = settings[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
     step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
     # One run of a line's places for each line, or runs of the lanes of its places.
@@ -1668,13 +1668,13 @@ def write_lines(
                     by_column + r * column_step, column_step, scales + r * row_step, row_step
                 ),
                 plain and settings[PAST] != 0,
-                ranks,
+                kind,
                 exponent,
             )
             doubtful = doubtful or unsure
             if not plain:
                 for i in range(n_run):
-                    copy_element(to + r * run_out + i * step, spare + i * item_bytes, ranks)
+                    copy_element(to + r * run_out + i * step, spare + i * item_bytes, kind)
     return doubtful
 
 
@@ -1696,7 +1696,7 @@ def divisor_of(spatial, axes, row):
 
 
 @helper
-def set_divisors(spatial, d, line, first, count, pitch, ranks):
+def set_divisors(spatial, d, line, first, count, pitch, kind):
     """Fill a line with the divisors of `count` windows along axis d, from number `first` on, each `pitch` times.
 
     Those between the edges are alike, and set at once: averages of rows of several tiles take 0.25 to 0.5 of the time.
@@ -1705,13 +1705,13 @@ def set_divisors(spatial, d, line, first, count, pitch, ranks):
     begin = ceildiv(axis[LOW] + axis[PADDING], axis[STRIDE])
     last = axis[HIGH] - 1 - (axis[WINDOW] - 1) * axis[DILATION] + axis[PADDING]
     end = last // axis[STRIDE] + 1  # at most `begin` where there is none between them
-    size = pitch * rank_size(ranks)
+    size = pitch * state_size(kind)
     i = 0
     while i < count:
         output = first + i
         alike = least(end - output, count - i) if begin <= output < end else 1
         counted = float(counted_in_window(spatial, d, output))
-        set_sums(line + i * size, alike * pitch, counted, ranks)
+        set_sums(line + i * size, alike * pitch, counted, kind)
         i += alike
 
 
@@ -1721,8 +1721,8 @@ BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.
 
 
 @helper
-def double_lines(target, rest, source, n, window, unit, ranks):
-    """Join the n ranks of lines over parts of a window, in steps of `unit` ranks, until few are left.
+def double_lines(target, rest, source, n, window, unit, kind):
+    """Join the n states of lines over parts of a window, in steps of `unit` states, until few are left.
 
     Returns where the lines are then, and the pieces that make a window. The last may overlap; where it may not, for
     sums, it is what does not fill a whole piece, in lines at `rest`.
@@ -1731,11 +1731,11 @@ def double_lines(target, rest, source, n, window, unit, ranks):
     if rest is None:
         while have * PIECES < window:
             shift = have * unit
-            fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), ranks)
+            fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), kind)
             source = target
             have *= 2
         return source, Pieces(1, ceildiv(window, have), have * unit, (window - have) * unit)
-    size = rank_size(ranks)
+    size = state_size(kind)
     left = window
     fresh = True
     while have * SUM_PIECES < left:
@@ -1743,13 +1743,13 @@ def double_lines(target, rest, source, n, window, unit, ranks):
             left -= have
             shift = left * unit
             if fresh:
-                fold_line(rest, source, n - shift, Pieces(1, 1, 0, shift), ranks)
+                fold_line(rest, source, n - shift, Pieces(1, 1, 0, shift), kind)
             else:
                 away = shift + (source - rest) // size
-                fold_line(rest, rest, n - shift, Pieces(1, 2, 0, away), ranks)
+                fold_line(rest, rest, n - shift, Pieces(1, 2, 0, away), kind)
             fresh = False
         shift = have * unit
-        fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), ranks)
+        fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), kind)
         source = target
         have *= 2
     pieces = left // have
@@ -1871,17 +1871,17 @@ def _holder(spatial, holders, axes, number):
 
 
 @helper
-def _add_shares(settings, spatial, planes, line, address, n, columns, divisors, scale, ranks):
+def _add_shares(settings, spatial, planes, line, address, n, columns, divisors, scale, kind):
     """Add what n windows of a row of each plane give to each of their elements, lane by lane."""
-    size, item_bytes, pitch = rank_size(ranks), element_size(ranks), settings[PITCH]
+    size, item_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
     step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[STEP]
     if pitch == 1 and step != item_bytes:
         for plane in range(planes.count):
             line_at, start = line + plane * planes.line, address + plane * planes.source
             for i in range(n):
-                value = load_float(ranks, start + i * step)
-                value /= get_sum(divisors, i, ranks) * scale
-                add_to_sum(line_at, i, value, ranks)
+                value = load_float(kind, start + i * step)
+                value /= get_sum(divisors, i, kind) * scale
+                add_to_sum(line_at, i, value, kind)
         return
     runs, n_run = n, columns
     if pitch == 1:
@@ -1891,49 +1891,49 @@ def _add_shares(settings, spatial, planes, line, address, n, columns, divisors, 
     for i in range(runs):
         away = i * pitch * size
         line_at, start = line + away, address + i * step
-        add_quotients(planes, line_at, start, n_run, divisors + away, scale, ranks)
+        add_quotients(planes, line_at, start, n_run, divisors + away, scale, kind)
 
 
 @helper
-def _move_apart(planes, line, shares, n, apart, pitch, ranks):
+def _move_apart(planes, line, shares, n, apart, pitch, kind):
     """Copy n places of each plane to where they stand in its line, `apart` places from each other."""
-    place = pitch * rank_size(ranks)
+    place = pitch * state_size(kind)
     for plane in range(planes.count):
         to, from_ = line + plane * planes.line, shares + plane * n * place
         if pitch == 1:
-            spread_sums(to, from_, n, apart, ranks)
+            spread_sums(to, from_, n, apart, kind)
             continue
         for i in range(n):
-            copy_sums(to + i * apart * place, from_ + i * place, pitch, ranks)
+            copy_sums(to + i * apart * place, from_ + i * place, pitch, kind)
 
 
 @helper
-def _repeat(line, count, shares, n, at, apart, window, pitch, ranks):
+def _repeat(line, count, shares, n, at, apart, window, pitch, kind):
     """Copy n places to all elements of their windows, of which the first begins at place `at` of a line."""
-    place = pitch * rank_size(ranks)
+    place = pitch * state_size(kind)
     for i in range(n):
         begin = at + i * apart
         for p in range(most(begin, 0), least(begin + window, count)):
-            copy_sums(line + p * place, shares + i * place, pitch, ranks)
+            copy_sums(line + p * place, shares + i * place, pitch, kind)
 
 
 @helper
-def _give_rows(settings, spatial, buffers, part, planes, source, target, low, stop, ranks):
+def _give_rows(settings, spatial, buffers, part, planes, source, target, low, stop, kind):
     """Store what the elements of a line get, in rows `low` to `stop` - 1 of each plane."""
-    inner, pitch, size = settings[SPATIAL] - 1, settings[PITCH], rank_size(ranks)
+    inner, pitch, size = settings[SPATIAL] - 1, settings[PITCH], state_size(kind)
     axis = axis_of(spatial, inner, COLUMNS)
     window, stride = axis[WINDOW], axis[STRIDE]
     held, line, doubled, rest, divisors, spare = buffers
     # Whether windows have nothing in common along the line; whether their quotients are first added up beside it.
     repeated = pitch > 1 and (window <= stride or axis[OUT_SIZE] == 1)
     aside = stride > 1 or repeated
-    set_divisors(spatial, inner, divisors, part.first, part.holders, pitch, ranks)
+    set_divisors(spatial, inner, divisors, part.first, part.holders, pitch, kind)
     in_all = planes.count * (planes.line // size)
     # Where quotients are added up, and how many places are cleared before.
     added, shares, places = planes, line + (part.first - part.start) * pitch * size, in_all
     if aside:
         # Once: quotients come to the same places of each row, and nothing else is written to.
-        clear_ranks(line, in_all, ranks)
+        clear_states(line, in_all, kind)
         adjoining = part.holders * pitch
         added = Planes(planes.count, adjoining * size, planes.source, planes.out, 0, 0)
         shares, places = doubled, planes.count * adjoining
@@ -1943,7 +1943,7 @@ def _give_rows(settings, spatial, buffers, part, planes, source, target, low, st
     for row in range(low, stop):
         total, row_out, same = _holders(spatial, inner, row, held)
         if not same:
-            clear_ranks(doubled if aside else line, places, ranks)
+            clear_states(doubled if aside else line, places, kind)
             for number in range(total if part.holders > 0 else 0):
                 offset, divisor = _holder(spatial, held, inner, number)
                 given = source + offset
@@ -1957,20 +1957,20 @@ def _give_rows(settings, spatial, buffers, part, planes, source, target, low, st
                     part.lanes,
                     divisors,
                     divisor,
-                    ranks,
+                    kind,
                 )
             at = part.first * stride - part.start
             if repeated:
                 at -= window - 1
-                _repeat(line, part.count, doubled, part.holders, at, stride, window, pitch, ranks)
+                _repeat(line, part.count, doubled, part.holders, at, stride, window, pitch, kind)
             else:
                 if aside:
                     place = line + at * pitch * size
-                    _move_apart(planes, place, doubled, part.holders, stride, pitch, ranks)
-                finished, pieces = double_lines(doubled, rest, line, in_all, window, pitch, ranks)
+                    _move_apart(planes, place, doubled, part.holders, stride, pitch, kind)
+                finished, pieces = double_lines(doubled, rest, line, in_all, window, pitch, kind)
         outputs, to = OutputBlock(1, part.count, part.lanes), target + row_out
         write_lines(
-            settings, spatial, outputs, to, finished, planes, pieces, 0, 0, spare, ranks, None
+            settings, spatial, outputs, to, finished, planes, pieces, 0, 0, spare, kind, None
         )
 
 
@@ -1982,7 +1982,7 @@ def lines(dtype, width):
     repeated instead (0.7 to 0.9 of the time). An item is SHARE rows of TILE input elements; of small planes it is
     several, whose lines are one after the other (0.15 to 0.6 of the time).
     """
-    ranks = Sums(dtype, width)
+    kind = Sums(dtype, width)
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
@@ -2002,7 +2002,7 @@ def lines(dtype, width):
         pitch, tile, share = settings[PITCH], settings[TILE], settings[SHARE]
         axis = axis_of(spatial, inner, COLUMNS)
         n, window, stride = axis[SIZE], axis[WINDOW], axis[STRIDE]
-        size, item_bytes = rank_size(ranks), element_size(ranks)
+        size, item_bytes = state_size(kind), element_size(kind)
         rows = 1
         for d in range(inner):
             rows *= axis_of(spatial, d, COLUMNS)[SIZE]
@@ -2025,7 +2025,7 @@ def lines(dtype, width):
             planes = Planes(several.count, line_bytes, plane_x, plane_out, 0, 0)
             source, target = x + several.source, out + several.out + column * axis[OUT_STEP]
             stop = least(low + share, rows)
-            _give_rows(settings, spatial, buffers, part, planes, source, target, low, stop, ranks)
+            _give_rows(settings, spatial, buffers, part, planes, source, target, low, stop, kind)
         if settings[PAST] != 0:
             drain_stores()
         release(memory)
@@ -2035,7 +2035,7 @@ def lines(dtype, width):
 
 def whole(dtype, width):
     """As `lines`, where one window holds all elements of a plane, which adjoin; an item is SHARE planes."""
-    ranks = Sums(dtype, width)
+    kind = Sums(dtype, width)
     share_type = np.float32 if width == 32 else np.float64
 
     @entry
@@ -2053,9 +2053,9 @@ def whole(dtype, width):
             x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH] - 1, row)
             source, target = x + x_offset + digit * step, out + out_offset + digit * out_step
             for i in range(count):
-                share = share_type(load_float(ranks, source + i * step) / divisor)
+                share = share_type(load_float(kind, source + i * step) / divisor)
                 # Added to 0, as a line is: of -0.0 that is 0.0.
-                set_elements(ranks, target + i * out_step, settings[PLANE], share + share_type(0))
+                set_elements(kind, target + i * out_step, settings[PLANE], share + share_type(0))
             first += count
 
     return chunk
@@ -2063,7 +2063,7 @@ def whole(dtype, width):
 
 def direct(dtype):
     """As `lines`, element by element, where a line would not fit; an item is SHARE elements."""
-    ranks = Sums(dtype, 64)
+    kind = Sums(dtype, 64)
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
@@ -2084,8 +2084,8 @@ def direct(dtype):
                 value = 0.0
                 for number in range(total):
                     offset, divisor = _holder(spatial, held, axes, number)
-                    value += load_float(ranks, x + x_offset + offset) / divisor
-                store_float(ranks, out + out_offset + out_start, value)
+                    value += load_float(kind, x + x_offset + offset) / divisor
+                store_float(kind, out + out_offset + out_start, value)
         release(memory)
 
     return chunk

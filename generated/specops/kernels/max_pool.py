@@ -7,7 +7,7 @@
 The maximum separates: the rows of each window are joined in a line of scratch memory, then shifted copies of the
 line with each other, doubling the shift, so that large windows cost little more than small ones. Several lines are
 taken together, one after the other in memory. Addresses are raw and strides are in bytes, so that only the
-element's width, whether it is a float, and the width of a rank make a new compiled version.
+element's width, whether it is a float, and the width of a state make a new compiled version.
 """
 
 from __future__ import annotations
@@ -784,74 +784,74 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
             pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
 
 
-class Ranks:
-    """What is kept of the elements of a pooling: a constant of compiled code.
+class PoolState:
+    """What kind of states a pooling keeps: a constant of compiled code.
 
     Attributes:
         name: the same for the same.
         element: the integer that holds an element's bits.
-        rank: what holds a rank, an integer or a float.
-        sums: whether ranks are added up.
-        positions: whether a rank has the position of its element.
+        type: what holds a state, an integer or a float.
+        sums: whether states are added up.
+        positions: whether a state has the position of its element.
         divided: whether sums are divided in the end.
     """
 
     divided = False
 
     def __init__(
-        self, name: str, width: int, rank: Any, *, sums: bool = False, positions: bool = False
+        self, name: str, width: int, type_: Any, *, sums: bool = False, positions: bool = False
     ) -> None:
         self.name = name
         self.element = ir.IntType(width)
-        self.rank = rank
+        self.type = type_
         self.sums = sums
         self.positions = positions
 
     @property
     def bytes(self) -> int:
-        """Of a rank."""
-        return _width(self.rank) // 8
+        """Of a state."""
+        return _width(self.type) // 8
 
     def rule(self, builder: Any, signature: Any, values: Any) -> Any:
-        """What ranks are made by: the last argument of an intrinsic."""
+        """What states are made by: the last argument of an intrinsic."""
         raise NotImplementedError
 
     def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
-        """The ranks of elements; `position` is inverted (None: ranks have none)."""
+        """The states of elements; `position` is inverted (None: states have none)."""
         raise NotImplementedError
 
     def lowest(self, builder: Any, rule: Any) -> Any:
-        """The least rank of an element."""
+        """The least state of an element."""
         raise NotImplementedError
 
 
-class _RanksType(types.Type):
-    def __init__(self, ranks: Ranks) -> None:
-        self.ranks = ranks
-        super().__init__(ranks.name)
+class _StateType(types.Type):
+    def __init__(self, state: PoolState) -> None:
+        self.state = state
+        super().__init__(state.name)
 
 
-register_model(_RanksType)(models.OpaqueModel)
+register_model(_StateType)(models.OpaqueModel)
 
 
-@typeof_impl.register(Ranks)
-def _type_of_ranks(ranks: Any, _context: Any) -> _RanksType:
-    return _RanksType(ranks)
+@typeof_impl.register(PoolState)
+def _type_of_state(state: Any, _context: Any) -> _StateType:
+    return _StateType(state)
 
 
-@lower_constant(_RanksType)
-def _constant_ranks(context: Any, _builder: Any, _type: Any, _ranks: Ranks) -> Any:
+@lower_constant(_StateType)
+def _constant_state(context: Any, _builder: Any, _type: Any, _state: PoolState) -> Any:
     return context.get_dummy_value()
 
 
-def _rank_parts(ranks: Any) -> int:
-    """Vectors of ranks that as many elements have as a vector holds."""
-    return int(ranks.bytes * 8 // ranks.element.width)
+def _state_parts(state: Any) -> int:
+    """Vectors of states that as many elements have as a vector holds."""
+    return int(state.bytes * 8 // state.element.width)
 
 
-rank_size = _constant(lambda ranks: ranks.ranks.bytes)
-element_size = _constant(lambda ranks: ranks.ranks.element.width // 8)  # bytes
-rank_parts = _constant(lambda ranks: _rank_parts(ranks.ranks))
+state_size = _constant(lambda kind: kind.state.bytes)
+element_size = _constant(lambda kind: kind.state.element.width // 8)  # bytes
+state_parts = _constant(lambda kind: _state_parts(kind.state))
 
 
 def _scalar(type_: Any) -> Any:
@@ -863,7 +863,7 @@ def _is_float(type_: Any) -> bool:
 
 
 def _width(type_: Any) -> int:
-    """Bits of a rank."""
+    """Bits of a state."""
     if _is_float(type_):
         return 32 if type_ == ir.FloatType() else 64
     return int(type_.width)
@@ -929,7 +929,7 @@ _HALF = ir.IntType(64)
 
 
 def _held(vector: Any) -> Any:
-    """The type that holds a vector of ranks in registers."""
+    """The type that holds a vector of states in registers."""
     if vector.element != ir.IntType(128):
         return vector
     half = ir.VectorType(_HALF, vector.count)
@@ -940,19 +940,19 @@ def _is_halved(type_: Any) -> bool:
     return isinstance(type_, ir.LiteralStructType)
 
 
-def _halves(builder: Any, ranks: Any) -> tuple[Any, Any]:
+def _halves(builder: Any, states: Any) -> tuple[Any, Any]:
     """The upper and the lower halves."""
-    return builder.extract_value(ranks, 0), builder.extract_value(ranks, 1)
+    return builder.extract_value(states, 0), builder.extract_value(states, 1)
 
 
 def _of_halves(builder: Any, upper: Any, lower: Any) -> Any:
-    """Ranks with these upper and lower halves."""
-    ranks = ir.Constant(ir.LiteralStructType([upper.type, lower.type]), ir.Undefined)
-    return builder.insert_value(builder.insert_value(ranks, upper, 0), lower, 1)
+    """States with these upper and lower halves."""
+    states = ir.Constant(ir.LiteralStructType([upper.type, lower.type]), ir.Undefined)
+    return builder.insert_value(builder.insert_value(states, upper, 0), lower, 1)
 
 
-def _load_ranks(builder: Any, pointer: Any, vector: Any) -> Any:
-    """Load a vector of ranks of any alignment."""
+def _load_states(builder: Any, pointer: Any, vector: Any) -> Any:
+    """Load a vector of states of any alignment."""
     if not _is_halved(_held(vector)):
         return _load(builder, pointer, vector)
     pairs = _load(builder, pointer, ir.VectorType(_HALF, 2 * vector.count))
@@ -960,16 +960,16 @@ def _load_ranks(builder: Any, pointer: Any, vector: Any) -> Any:
     return _of_halves(builder, upper, lower)
 
 
-def _store_ranks(builder: Any, ranks: Any, pointer: Any) -> None:
-    """Store ranks at any alignment."""
-    if _is_halved(ranks.type):
-        upper, lower = _halves(builder, ranks)
-        ranks = _interleaved(builder, lower, upper)
-    _store(builder, ranks, pointer)
+def _store_states(builder: Any, states: Any, pointer: Any) -> None:
+    """Store states at any alignment."""
+    if _is_halved(states.type):
+        upper, lower = _halves(builder, states)
+        states = _interleaved(builder, lower, upper)
+    _store(builder, states, pointer)
 
 
 def _least(type_: Any) -> Any:
-    """Padding's rank."""
+    """Padding's state."""
     if _is_halved(type_):
         upper, lower = type_.elements
         return ir.Constant(type_, [_least(upper), ir.Constant(lower, None)])
@@ -982,7 +982,7 @@ def _least(type_: Any) -> Any:
 
 
 def _joined(builder: Any, a: Any, b: Any) -> Any:
-    """The rank of two together."""
+    """The state of two together."""
     if _is_halved(a.type):
         (upper, lower), (upper_b, lower_b) = _halves(builder, a), _halves(builder, b)
         same = builder.icmp_signed("==", upper, upper_b)
@@ -996,7 +996,7 @@ def _joined(builder: Any, a: Any, b: Any) -> Any:
 
 
 def _selected(builder: Any, mask: Any, a: Any, b: Any) -> Any:
-    """Ranks of `a` in the masked lanes, of `b` in others."""
+    """States of `a` in the masked lanes, of `b` in others."""
     if not _is_halved(a.type):
         return builder.select(mask, a, b)
     (upper, lower), (upper_b, lower_b) = _halves(builder, a), _halves(builder, b)
@@ -1004,34 +1004,34 @@ def _selected(builder: Any, mask: Any, a: Any, b: Any) -> Any:
     return _of_halves(builder, upper, builder.select(mask, lower, lower_b))
 
 
-def _collected_ranks(builder: Any, vectors: list[Any], places: list[int]) -> Any:
-    """As _collected, of ranks."""
+def _collected_states(builder: Any, vectors: list[Any], places: list[int]) -> Any:
+    """As _collected, of states."""
     if not _is_halved(vectors[0].type):
         return _collected(builder, vectors, places)
     halves = zip(*(_halves(builder, vector) for vector in vectors), strict=True)
     return _of_halves(builder, *(_collected(builder, list(half), places) for half in halves))
 
 
-class Greatest(Ranks):
+class Greatest(PoolState):
     """The greatest of elements of so many bits, by a Rule.
 
-    `position_width`: bits of a rank with its position, 32, 64 or 128; 0 where no positions are wanted.
+    `position_width`: bits of a state with its position, 32, 64 or 128; 0 where no positions are wanted.
     """
 
     def __init__(self, width: int, position_width: int) -> None:
-        rank = ir.IntType(position_width or width)
+        type_ = ir.IntType(position_width or width)
         name = f"Greatest({width}, {position_width})"
-        super().__init__(name, width, rank, positions=position_width > 0)
+        super().__init__(name, width, type_, positions=position_width > 0)
 
     def rule(self, builder: Any, signature: Any, values: Any) -> Rule:
         return _rule(builder, signature, values)
 
     def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Rule) -> Any:
-        return _rank(builder, bits, position, self.rank, rule)
+        return _state_of(builder, bits, position, self.type, rule)
 
     def lowest(self, builder: Any, rule: Rule) -> Any:
-        """It keeps a losing NaN above padding; not asked of ranks with positions."""
-        least = _least(self.rank)
+        """It keeps a losing NaN above padding; not asked of states with positions."""
+        least = _least(self.type)
         if rule.inf is None:
             return least
         shift = rule.nan_key
@@ -1048,8 +1048,8 @@ def _resize(builder: Any, value: Any, element: Any) -> Any:
     return builder.trunc(value, target) if width > element.width else builder.sext(value, target)
 
 
-def _rank(builder: Any, bits: Any, position: Any, integer: Any, rule: Rule) -> Any:
-    """Rank of `bits`, of the type `integer`; `position` is inverted (None: without position)."""
+def _state_of(builder: Any, bits: Any, position: Any, integer: Any, rule: Rule) -> Any:
+    """State of `bits`, of the type `integer`; `position` is inverted (None: without position)."""
     flip, nan_key, inf = rule
     if position is None:
         if inf is None:
@@ -1073,54 +1073,54 @@ def _rank(builder: Any, bits: Any, position: Any, integer: Any, rule: Rule) -> A
     return builder.or_(builder.shl(builder.zext(key, wanted), low), position)
 
 
-def _low(rank: Any, element: Any) -> Any:
-    """What positions are computed in: as wide as the element where the halves of a rank are put together."""
-    return element if rank.width == 2 * element.width else rank
+def _low(state: Any, element: Any) -> Any:
+    """What positions are computed in: as wide as the element where the halves of a state are put together."""
+    return element if state.width == 2 * element.width else state
 
 
-def farthest(rank: int, bits: int) -> int:
-    """From where positions count back, and how many there may be, in ranks of so many bits of elements of `bits`.
+def farthest(state: int, bits: int) -> int:
+    """From where positions count back, and how many there may be, in states of so many bits of elements of `bits`.
 
-    The lower half of ranks of 128 bits has no sign, so that it is compared as the upper one is.
+    The lower half of states of 128 bits has no sign, so that it is compared as the upper one is.
     """
-    return int(2 ** (min(rank - bits, 63) - 1) - 1)
+    return int(2 ** (min(state - bits, 63) - 1) - 1)
 
 
-def _inverted(builder: Any, position: Any, rank: Any, element: Any) -> Any:
-    """What stands in the lower bits of a rank for a 64-bit position: less for a later one, never 0."""
-    low = _low(rank, element)
-    left = builder.sub(low(farthest(rank.width, element.width)), _resize(builder, position, low))
+def _inverted(builder: Any, position: Any, state: Any, element: Any) -> Any:
+    """What stands in the lower bits of a state for a 64-bit position: less for a later one, never 0."""
+    low = _low(state, element)
+    left = builder.sub(low(farthest(state.width, element.width)), _resize(builder, position, low))
     return builder.shl(left, low(1))
 
 
-def _parts(builder: Any, ranks: Any, element: Any) -> tuple[Any, Any]:
-    """(order keys, of type `element`; lower bits: the position, inverted, and the sign) of vectors of ranks.
+def _parts(builder: Any, states: Any, element: Any) -> tuple[Any, Any]:
+    """(order keys, of type `element`; lower bits: the position, inverted, and the sign) of vectors of states.
 
     The lower bits of padding's are 0, those of no other.
     """
-    if _is_halved(ranks.type):
-        return _halves(builder, ranks)
-    vector = ranks.type
+    if _is_halved(states.type):
+        return _halves(builder, states)
+    vector = states.type
     width = vector.element.width
     if width == 2 * element.width:
         low, key = _in_turn(
-            builder, builder.bitcast(ranks, ir.VectorType(element, 2 * vector.count))
+            builder, builder.bitcast(states, ir.VectorType(element, 2 * vector.count))
         )
         return key, low
     low = width - element.width
-    key = builder.lshr(ranks, _splat(builder, vector.element(low), vector))
+    key = builder.lshr(states, _splat(builder, vector.element(low), vector))
     key = builder.trunc(key, ir.VectorType(element, vector.count))
-    return key, builder.and_(ranks, _splat(builder, vector.element(2**low - 1), vector))
+    return key, builder.and_(states, _splat(builder, vector.element(2**low - 1), vector))
 
 
-def _element_bits(builder: Any, rank: Any, rule: Rule) -> Any:
-    """The element of a rank without position; that of padding is the lowest number."""
-    flip, shift, inf = (None if r is None else _splat(builder, r, rank.type) for r in rule)
+def _element_bits(builder: Any, state: Any, rule: Rule) -> Any:
+    """The element of a state without position; that of padding is the lowest number."""
+    flip, shift, inf = (None if r is None else _splat(builder, r, state.type) for r in rule)
     if inf is None:
-        return builder.xor(rank, flip)
+        return builder.xor(state, flip)
     lowest = builder.not_(inf)  # -inf, mirrored
-    padding = builder.icmp_signed("==", rank, _least(rank.type))
-    return _mirror(builder, builder.select(padding, lowest, builder.sub(rank, shift)))
+    padding = builder.icmp_signed("==", state, _least(state.type))
+    return _mirror(builder, builder.select(padding, lowest, builder.sub(state, shift)))
 
 
 PIECE_BYTES = 16  # that go past the caches at once: arrays begin at multiples of no more
@@ -1217,7 +1217,7 @@ class _Extremes:
         return bits, _any(builder, builder.or_(positive, negative))
 
 
-WIDEST = 2  # registers of a vector of ranks, at most
+WIDEST = 2  # registers of a vector of states, at most
 
 
 def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
@@ -1305,7 +1305,7 @@ class Planes(NamedTuple):
 class Lines(NamedTuple):
     """Alike lines of a plane, or places of one line, and the steps from one to the next."""
 
-    place: Any  # where the first one's ranks are to be
+    place: Any  # where the first one's states are to be
     source: Any
     position: Any
     count: Any
@@ -1315,7 +1315,7 @@ class Lines(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of columns, one for each element of a window, from which ranks are joined."""
+    """Rows of columns, one for each element of a window, from which states are joined."""
 
     offsets: Any  # address of a table of int64: where they begin, from the line's source
     positions: Any  # address of a table of int64: twice their positions
@@ -1326,9 +1326,9 @@ class Rows(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """What ranks are yet to be joined of: so many, `step` ranks apart, the last of them `last` ranks from the first.
+    """What states are yet to be joined of: so many, `step` states apart, the last of them `last` states from the first.
 
-    `stride`: ranks from one output to the next, one of NEAR_STEPS where outputs are stored; before, of planes side by
+    `stride`: states from one output to the next, one of NEAR_STEPS where outputs are stored; before, of planes side by
     side, places.
     """
 
@@ -1356,7 +1356,7 @@ class Scratch(NamedTuple):
     offsets: Any  # of a window's elements but for the last axis, and twice their positions: two tables of int64
     positions: Any
     box: Any
-    lines: Any  # of ranks, and buffers for as many
+    lines: Any  # of states, and buffers for as many
     doubled: Any
     rest: Any  # what does not fill a whole piece of a window; None but for sums
     divisors: Any  # of columns, then of rows; None but for sums
@@ -1386,39 +1386,38 @@ AHEAD_IN_ROW = 8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are p
 
 
 @intrinsic
-def clear_ranks(_context: Any, line: Any, n: Any, ranks: Any) -> Any:
-    """Set n ranks, and up to a vector more, to padding."""
+def clear_states(_context: Any, line: Any, n: Any, kind: Any) -> Any:
+    """Set n states, and up to a vector more, to padding."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
         i64 = ir.IntType(64)
         start = _pointer(builder, values[0])
-        stop = builder.mul(values[1], i64(ranks.ranks.bytes))
+        stop = builder.mul(values[1], i64(kind.state.bytes))
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
-            _store_ranks(builder, _least(_held(vector)), builder.gep(start, [offset]))
+            _store_states(builder, _least(_held(vector)), builder.gep(start, [offset]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, ranks), codegen
+    return types.void(types.int64, types.int64, kind), codegen
 
 
-def _rank_rows(
-    context: Any, builder: Any, signature: Any, values: Any, ranks: Ranks, apart: bool
+def _join_rows_of(
+    context: Any, builder: Any, signature: Any, values: Any, kept: PoolState, apart: bool
 ) -> None:
-    """See rank_rows; `apart`: columns do not adjoin."""
+    """See join_rows; `apart`: columns do not adjoin."""
     planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
     lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
     rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
-    rank = ranks.rank
     i64 = ir.IntType(64)
-    rule = ranks.rule(builder, signature, values)
+    rule = kept.rule(builder, signature, values)
     offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
     ahead, level = i64(AHEAD), 2
     if _zen(context) >= 5:
         places = builder.icmp_signed("!=", rows.along, i64(0))
         ahead, level = builder.select(places, i64(AHEAD_IN_ROW), ahead), 1
-    whole = _vector(rank, WIDEST if ranks.positions else 1)
-    if ranks.positions:
-        low = ir.VectorType(_low(rank, ranks.element), whole.count)
+    whole = _vector(kept.type, WIDEST if kept.positions else 1)
+    if kept.positions:
+        low = ir.VectorType(_low(kept.type, kept.element), whole.count)
         numbers = ir.Constant(low, list(range(0, 2 * low.count, 2)))
         along = _splat(builder, _resize(builder, rows.along, low.element), low)
         steps = builder.mul(along, numbers)
@@ -1427,29 +1426,29 @@ def _rank_rows(
     def strip(
         rounds: Any, vector: Any, plane: Any, number: Any, column: Any, done: Any, few: Any
     ) -> None:
-        narrow = ir.VectorType(ranks.element, vector.count)
+        narrow = ir.VectorType(kept.element, vector.count)
         held = _held(vector)
         best, least = cgutils.alloca_once(builder, held), _least(held)
-        size = i64(ranks.bytes)
+        size = i64(kept.bytes)
         steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
         place = _place(builder, lines.place, *steps_to)
-        if ranks.sums:
+        if kept.sums:
             builder.store(least, best)
         else:
-            old = _load_ranks(builder, place, vector)
+            old = _load_states(builder, place, vector)
             begin = least
-            if not ranks.positions:
-                lowest = _splat(builder, ranks.lowest(builder, rule), vector)
+            if not kept.positions:
+                lowest = _splat(builder, kept.lowest(builder, rule), vector)
                 begin = lowest if few is None else builder.select(few.mask, lowest, least)
             builder.store(builder.select(fresh, begin, old), best)
         step = rows.step if apart else i64(narrow.element.width // 8)
         steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
         first = _place(builder, lines.source, *steps_to)
         start = None
-        if ranks.positions:
+        if kept.positions:
             start = builder.add(lines.position, builder.mul(number, lines.position_step))
             start = builder.add(start, builder.mul(column, rows.along))
-            start = _inverted(builder, start, rank, ranks.element)
+            start = _inverted(builder, start, kept.type, kept.element)
             start = builder.sub(_splat(builder, start, low), steps)
 
         def join_row(row: Any) -> None:
@@ -1457,7 +1456,7 @@ def _rank_rows(
             pointer = builder.gep(first, [offset])
             _prefetch(builder, builder.gep(pointer, [ahead]), level)
             where = None
-            if ranks.positions:
+            if kept.positions:
                 where = builder.load(builder.gep(positions, [row]))
                 where = _splat(builder, _resize(builder, where, low.element), low)
                 where = builder.sub(start, where)
@@ -1467,15 +1466,15 @@ def _rank_rows(
                 bits = _load_apart(builder, address, step, narrow, count)
             else:
                 bits = _load_few(builder, pointer, few, narrow)
-            rank = ranks.of(context, builder, bits, where, rule)
+            state = kept.of(context, builder, bits, where, rule)
             if few is not None:
-                rank = _selected(builder, few.mask, rank, least)
-            builder.store(_joined(builder, rank, builder.load(best)), best)
+                state = _selected(builder, few.mask, state, least)
+            builder.store(_joined(builder, state, builder.load(best)), best)
 
         _rounds(builder, rounds, join_row)
         found = builder.load(best)
-        if not ranks.sums:
-            _store_ranks(builder, found, place)
+        if not kept.sums:
+            _store_states(builder, found, place)
             return
         with builder.if_else(fresh) as (then, otherwise):
             with then:
@@ -1488,7 +1487,7 @@ def _rank_rows(
     counts = planes.count, lines.count, rows.columns
 
     def strips(rounds: Any) -> None:
-        halves = not ranks.positions and not apart  # `steps` are those of a whole vector
+        halves = not kept.positions and not apart  # `steps` are those of a whole vector
         _runs(context, builder, whole, *counts, partial(strip, rounds), halves)
 
     if apart:
@@ -1497,26 +1496,27 @@ def _rank_rows(
         _by_count(builder, rows.count, strips)
 
 
-def _ranking(apart: bool) -> Any:
-    """An intrinsic that ranks rows of columns that adjoin, or of others."""
+def _joining_rows(apart: bool) -> Any:
+    """An intrinsic that joins rows of columns that adjoin, or of others."""
 
     @intrinsic
-    def rank(
-        _context: Any, planes: Any, lines: Any, rows: Any, fresh: Any, ranks: Any, rule: Any
+    def join(
+        _context: Any, planes: Any, lines: Any, rows: Any, fresh: Any, kind: Any, rule: Any
     ) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            _rank_rows(context, builder, signature, values, ranks.ranks, apart)
+            _join_rows_of(context, builder, signature, values, kind.state, apart)
             return context.get_dummy_value()
 
-        return types.void(planes, lines, rows, types.boolean, ranks, rule), codegen
+        return types.void(planes, lines, rows, types.boolean, kind, rule), codegen
 
-    return rank
+    return join
 
 
-# The joint rank of each column over all rows, kept in a register meanwhile, for lines of planes. A line may be written
-# WIDEST registers further than its columns, with padding or with what stood there. `fresh`: its old ranks do not count.
-rank_rows = _ranking(apart=False)
-rank_rows_apart = _ranking(apart=True)
+# The joint state of each column over all rows, kept in a register meanwhile, for lines of planes. A line may be written
+# WIDEST registers further than its columns, with padding or with what stood there. `fresh`: its old states do not
+# count.
+join_rows = _joining_rows(apart=False)
+join_rows_apart = _joining_rows(apart=True)
 
 
 def _folded(
@@ -1534,12 +1534,12 @@ def _folded(
     several = builder.icmp_signed(">", i64(count) if isinstance(count, int) else count, i64(1))
     first = builder.select(several, i64(0), last)
     for one, place in zip(best, places, strict=True):
-        builder.store(_load_ranks(builder, builder.gep(place, [first]), vector), one)
+        builder.store(_load_states(builder, builder.gep(place, [first]), vector), one)
 
     def join(offset: Any) -> None:
         for one, place in zip(best, places, strict=True):
-            rank = _load_ranks(builder, builder.gep(place, [offset]), vector)
-            builder.store(_joined(builder, builder.load(one), rank), one)
+            state = _load_states(builder, builder.gep(place, [offset]), vector)
+            builder.store(_joined(builder, builder.load(one), state), one)
 
     between = count - 2 if isinstance(count, int) else builder.sub(count, i64(2))
     _rounds(builder, between, lambda n: join(builder.mul(builder.add(n, i64(1)), step)))
@@ -1549,8 +1549,8 @@ def _folded(
 
 
 @intrinsic
-def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, ranks: Any) -> Any:
-    """target[i] = source[i], source[i + step], .., source[i + last] joined, for n ranks and up to a vector more.
+def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, kind: Any) -> Any:
+    """target[i] = source[i], source[i + step], .., source[i + last] joined, for n states and up to a vector more.
 
     May be in place. One piece: a copy of those at `last`.
     """
@@ -1559,19 +1559,19 @@ def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, rank
         _prefer_small_code(builder)
         target, source, n = values[:3]
         joined_of = Pieces(*cgutils.unpack_tuple(builder, values[3]))
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
         i64 = ir.IntType(64)
-        size = i64(ranks.ranks.bytes)
+        size = i64(kind.state.bytes)
         near, to = _pointer(builder, source), _pointer(builder, target)
         step, last = builder.mul(joined_of.step, size), builder.mul(joined_of.last, size)
         shifts = (joined_of.count, step, last)
         stop = builder.mul(n, size)
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
             (best,) = _folded(builder, builder.gep(near, [offset]), 1, vector, shifts)
-            _store_ranks(builder, best, builder.gep(to, [offset]))
+            _store_states(builder, best, builder.gep(to, [offset]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.int64, pieces, ranks), codegen
+    return types.void(types.int64, types.int64, types.int64, pieces, kind), codegen
 
 
 @intrinsic
@@ -1586,9 +1586,9 @@ def fold_block(
     n: Any,
     window: Any,
     count: Any,
-    ranks: Any,
+    kind: Any,
 ) -> Any:
-    """Join n ranks, a vector at least, of `window` rows from a row on, and of as many from `count` - 1 more rows on.
+    """Join n states, a vector at least, of `window` rows from a row on, and of as many from `count` - 1 more rows on.
 
     Rows are `step` bytes apart, planes the given bytes; count <= window. The last row of the first window is in all of
     them: up to it rows are joined backwards, after it onwards, so that a window costs as much whatever it has.
@@ -1598,9 +1598,9 @@ def fold_block(
         target, source, planes, target_plane, source_plane, step = values[:6]
         n, window, count = values[6:9]
         _prefer_small_code(builder)
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
         i64 = n.type
-        one, size, lanes = i64(1), i64(ranks.ranks.bytes), i64(vector.count)
+        one, size, lanes = i64(1), i64(kind.state.bytes), i64(vector.count)
         end = builder.sub(n, lanes)
         least = _least(_held(vector))
         best = cgutils.alloca_once(builder, least.type)
@@ -1613,8 +1613,8 @@ def fold_block(
                 return builder.gep(start, [builder.mul(row, step)])
 
             def join_row(row: Any) -> Any:
-                rank = _load_ranks(builder, place(rows, row), vector)
-                joined = _joined(builder, rank, builder.load(best))
+                state = _load_states(builder, place(rows, row), vector)
+                joined = _joined(builder, state, builder.load(best))
                 builder.store(joined, best)
                 return joined
 
@@ -1623,12 +1623,12 @@ def fold_block(
                 join_row(builder.add(count, loop.index))
             with cgutils.for_range(builder, count) as loop:
                 row = builder.sub(builder.sub(count, one), loop.index)
-                _store_ranks(builder, join_row(row), place(windows, row))
+                _store_states(builder, join_row(row), place(windows, row))
             builder.store(least, best)
             with cgutils.for_range_slice(builder, one, count, one, i64) as (row, _):
                 more = join_row(builder.add(builder.sub(window, one), row))
-                rank = _load_ranks(builder, place(windows, row), vector)
-                _store_ranks(builder, _joined(builder, rank, more), place(windows, row))
+                state = _load_states(builder, place(windows, row), vector)
+                _store_states(builder, _joined(builder, state, more), place(windows, row))
 
         with (
             cgutils.for_range(builder, planes) as loop,
@@ -1638,18 +1638,18 @@ def fold_block(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(*(i64,) * 9, ranks), codegen
+    return types.void(*(i64,) * 9, kind), codegen
 
 
 def _fold_runs(
     context: Any, builder: Any, vector: Any, runs: Any, run: Any, halves: bool = False
 ) -> None:
-    """`run(plane, number, ranks, first, few)` for the folded ranks of strips of the runs; for `halves` see _runs."""
+    """`run(plane, number, states, first, few)` for the folded states of strips of the runs; for `halves` see _runs."""
     runs = Runs(*cgutils.unpack_tuple(builder, runs))
     pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
     i64 = runs.n.type
-    bytes_of_rank = _width(vector.element) // 8
-    size = i64(bytes_of_rank)
+    state_bytes = _width(vector.element) // 8
+    size = i64(state_bytes)
     shifts = builder.mul(pieces.step, size), builder.mul(pieces.last, size)
 
     def near(
@@ -1662,12 +1662,12 @@ def _fold_runs(
         _done: Any,
         few: Any,
     ) -> None:
-        apart = i64(stride * bytes_of_rank)
+        apart = i64(stride * state_bytes)
         steps = (plane, runs.plane_line), (number, runs.line_step), (first, apart)
         source = _place(builder, runs.line, *steps)
         joined = _folded(builder, source, stride, vector, (count, *shifts))
         places = list(range(0, stride * vector.count, stride))
-        run(plane, number, _collected_ranks(builder, joined, places), first, few)
+        run(plane, number, _collected_states(builder, joined, places), first, few)
 
     def strips(stride: int, halves: bool, count: Any) -> None:
         counts = runs.planes, runs.count, runs.n
@@ -1684,32 +1684,32 @@ def _fold_runs(
 
 
 @intrinsic
-def copy_rank(_context: Any, target: Any, source: Any, ranks: Any) -> Any:
-    """Copy one rank."""
+def copy_state(_context: Any, target: Any, source: Any, kind: Any) -> Any:
+    """Copy one state."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        rank = _load(builder, _pointer(builder, values[1]), ranks.ranks.rank)
-        _store(builder, rank, _pointer(builder, values[0]))
+        state = _load(builder, _pointer(builder, values[1]), kind.state.type)
+        _store(builder, state, _pointer(builder, values[0]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, ranks), codegen
+    return types.void(types.int64, types.int64, kind), codegen
 
 
 @intrinsic
-def copy_element(_context: Any, target: Any, source: Any, ranks: Any) -> Any:
+def copy_element(_context: Any, target: Any, source: Any, kind: Any) -> Any:
     """Copy the bits of one element."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[1]), ranks.ranks.element)
+        bits = _load(builder, _pointer(builder, values[1]), kind.state.element)
         _store(builder, bits, _pointer(builder, values[0]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, ranks), codegen
+    return types.void(types.int64, types.int64, kind), codegen
 
 
 @intrinsic
 def store_elements(
-    _context: Any, destination: Any, runs: Any, past: Any, ranks: Any, rule: Any
+    _context: Any, destination: Any, runs: Any, past: Any, kind: Any, rule: Any
 ) -> Any:
     """Store the elements of runs of outputs at a Destination; if `past`, past the caches: see drain_stores."""
 
@@ -1722,10 +1722,10 @@ def store_elements(
             bits = _element_bits(builder, joined, order)
             _store_past(builder, bits, place, first, few, past)
 
-        _fold_runs(context, builder, _vector(ranks.ranks.rank), values[1], run, halves=True)
+        _fold_runs(context, builder, _vector(kind.state.type), values[1], run, halves=True)
         return context.get_dummy_value()
 
-    return types.void(destination, runs, types.boolean, ranks, rule), codegen
+    return types.void(destination, runs, types.boolean, kind, rule), codegen
 
 
 @intrinsic
@@ -1737,13 +1737,13 @@ def store_found(
     indices: Any,
     blank: Any,
     past: Any,
-    ranks: Any,
+    kind: Any,
     rule: Any,
 ) -> Any:
     """Store elements as store_elements does, at `out`, and their Indices at `indices_out`, if `past` past the caches.
 
-    The indices alone where `out` is None. True if there was a NaN: its bits are not in its rank, and the element stored
-    is to be replaced.
+    The indices alone where `out` is None. True if there was a NaN: its bits are not in its state, and the element
+    stored is to be replaced.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -1753,9 +1753,9 @@ def store_found(
         base, plane_base, weight, width = Indices(*cgutils.unpack_tuple(builder, values[3]))
         blank, past = values[4:6]
         order = _rule(builder, signature, values)
-        rank_type, bits_type = ranks.ranks.rank, ranks.ranks.element
-        # The keys, and the positions, of two registers of wide ranks fill one: 0.86 to 0.95 of the time.
-        vector = _vector(rank_type, WIDEST if rank_type.width > 32 else 1)
+        state_type, bits_type = kind.state.type, kind.state.element
+        # The keys, and the positions, of two registers of wide states fill one: 0.86 to 0.95 of the time.
+        vector = _vector(state_type, WIDEST if state_type.width > 32 else 1)
         narrow = ir.VectorType(bits_type, vector.count)
         some = ir.VectorType(ir.IntType(1), vector.count)
         found = cgutils.alloca_once_value(builder, ir.Constant(some, None))
@@ -1785,7 +1785,7 @@ def store_found(
             steps = _splat(builder, _resize(builder, weight, integer), wanted)
             steps = builder.mul(steps, numbers)
             start = builder.add(start, builder.mul(first, weight))
-            start = builder.add(start, start.type(farthest(rank_type.width, bits_type.width)))
+            start = builder.add(start, start.type(farthest(state_type.width, bits_type.width)))
             start = _splat(builder, _resize(builder, start, integer), wanted)
             back = builder.lshr(low, _splat(builder, low.type.element(1), low.type))
             if integer.width < low.type.element.width:
@@ -1817,7 +1817,7 @@ def store_found(
         _fold_runs(context, builder, vector, values[2], run)
         return _any(builder, builder.load(found))
 
-    args = (out, indices_out, runs, indices, blank, types.boolean, ranks, rule)
+    args = (out, indices_out, runs, indices, blank, types.boolean, kind, rule)
     return types.boolean(*args), codegen
 
 
@@ -1836,7 +1836,7 @@ DENSE = 8  # bytes from one spatial position to the next, where one stride serve
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
 PLANE = 11  # positions of a spatial plane
-LINE = 12  # lines, packed: ranks from one line to the next
+LINE = 12  # lines, packed: states from one line to the next
 BUFFER = 13  # lines, packed: bytes of all lines
 TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too; packed: sums by doubling
 BATCH = 15  # lengths of the tables
@@ -1845,7 +1845,7 @@ RULE = 17  # of the greatest: flip, nan_key and inf
 BLANK = 20  # the value of a window of nothing but padding
 PLANES = 21  # packed: planes of an item; lines: as well, one after the other, or 1 where an item is a part of one
 TABLE_AT = 22  # packed: the address of the table
-PLANE_PITCH = 23  # packed: ranks from one plane to the next
+PLANE_PITCH = 23  # packed: states from one plane to the next
 KEPT = 24  # packed: the same of the rows that are kept, where not all are; else 0
 PART_BYTES = 25  # transposed: of one vector of each position
 PAST = 26  # lines, gradients: outputs, or indices where they are wanted, go past the caches
@@ -1853,10 +1853,10 @@ EDGE = 27  # direct: see window_group; 0: each window by itself
 OWN = 28  # and further: those that a kernel module has besides
 SETTINGS = 32
 
-GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
-# The largest stride of outputs that are picked out of whole vectors of ranks: 0.45 to 0.8 of the time of 3 and 4.
+GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what join_rows may write there
+# The largest stride of outputs that are picked out of whole vectors of states: 0.45 to 0.8 of the time of 3 and 4.
 NEAR_STRIDE = NEAR_STEPS[-1]
-# Behind all lines: where every second rank is wanted, twice as much is read, and so on.
+# Behind all lines: where every second state is wanted, twice as much is read, and so on.
 SLACK_BYTES = NEAR_STRIDE * GAP_BYTES
 
 
@@ -2141,8 +2141,8 @@ BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.
 
 
 @helper
-def double_lines(target, rest, source, n, window, unit, ranks):
-    """Join the n ranks of lines over parts of a window, in steps of `unit` ranks, until few are left.
+def double_lines(target, rest, source, n, window, unit, kind):
+    """Join the n states of lines over parts of a window, in steps of `unit` states, until few are left.
 
     Returns where the lines are then, and the pieces that make a window. The last may overlap; where it may not, for
     sums, it is what does not fill a whole piece, in lines at `rest`.
@@ -2151,11 +2151,11 @@ def double_lines(target, rest, source, n, window, unit, ranks):
     if rest is None:
         while have * PIECES < window:
             shift = have * unit
-            fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), ranks)
+            fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), kind)
             source = target
             have *= 2
         return source, Pieces(1, ceildiv(window, have), have * unit, (window - have) * unit)
-    size = rank_size(ranks)
+    size = state_size(kind)
     left = window
     fresh = True
     while have * SUM_PIECES < left:
@@ -2163,13 +2163,13 @@ def double_lines(target, rest, source, n, window, unit, ranks):
             left -= have
             shift = left * unit
             if fresh:
-                fold_line(rest, source, n - shift, Pieces(1, 1, 0, shift), ranks)
+                fold_line(rest, source, n - shift, Pieces(1, 1, 0, shift), kind)
             else:
                 away = shift + (source - rest) // size
-                fold_line(rest, rest, n - shift, Pieces(1, 2, 0, away), ranks)
+                fold_line(rest, rest, n - shift, Pieces(1, 2, 0, away), kind)
             fresh = False
         shift = have * unit
-        fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), ranks)
+        fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), kind)
         source = target
         have *= 2
     pieces = left // have
@@ -2181,15 +2181,15 @@ def double_lines(target, rest, source, n, window, unit, ranks):
 
 
 @helper
-def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, ranks):
+def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, kind):
     """As fold_window_rows, block by block of windows that have a row in common, to lines at `doubled`.
 
     A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
     """
-    size = rank_size(ranks)
+    size = state_size(kind)
     line = settings[LINE] * size
     window, dilation = axis[WINDOW], axis[DILATION]
-    clear_ranks(doubled, several * some * settings[LINE], ranks)
+    clear_states(doubled, several * some * settings[LINE], kind)
     for first in range(dilation):
         for row in range(first, some, window * dilation):
             at = row * line + low * size
@@ -2203,30 +2203,30 @@ def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high
                 most(high - low, VECTOR_BYTES // size),
                 window,
                 least(window, ceildiv(some - row, dilation)),
-                ranks,
+                kind,
             )
 
 
 @helper
-def fold_window_rows(settings, axis, scratch, several, some, span, low, high, ranks):
+def fold_window_rows(settings, axis, scratch, several, some, span, low, high, kind):
     """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
 
-    Of a line the ranks from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that were
-    there or beside them.
+    Of a line the states from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that
+    were there or beside them.
     """
     folded, doubled, rest = scratch.lines, scratch.doubled, scratch.rest
-    size, line = rank_size(ranks), settings[LINE]
+    size, line = state_size(kind), settings[LINE]
     window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
     by_blocks = stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES
     if rest is not None:
         # Rows are added one by one: of sums no wider than elements the error would grow with the window. In float32
         # that of 4096 rows is below half the last place of 16 bits.
-        by_blocks = by_blocks and size > element_size(ranks)
+        by_blocks = by_blocks and size > element_size(kind)
     if by_blocks:
-        _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, ranks)
+        _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, kind)
         return doubled
     source, pieces = double_lines(
-        doubled, rest, folded, several * span, window, dilation * line, ranks
+        doubled, rest, folded, several * span, window, dilation * line, kind
     )
     # Rows that move together. In place only if the vector more that is written is not read later.
     alike = some if stride == 1 else 1
@@ -2242,7 +2242,7 @@ def fold_window_rows(settings, axis, scratch, several, some, span, low, high, ra
             source + (plane * span + row * line) * size,
             alike * line,
             pieces,
-            ranks,
+            kind,
         )
     return target
 
@@ -2431,10 +2431,10 @@ def plane_set(settings, batch, sets, number, item_bytes):
     )
 
 
-# The table of a walk by packed planes is a head, an entry for each vector of an item's ranks, one for each vector of
+# The table of a walk by packed planes is a head, an entry for each vector of an item's states, one for each vector of
 # results, then, for averages, as many vectors of divisors.
-# Head: how many ranks there are up to where the last window begins, and up to the last result; entries of ranks and of
-# results.
+# Head: how many states there are up to where the last window begins, and up to the last result; entries of states and
+# of results.
 SPAN, RESULT_SPAN, ENTRIES, RESULTS = 0, 1, 2, 3
 HEAD = 4
 ENTRY = 3  # mask of the lanes in use, as many first lanes, bytes of the elements before
@@ -2462,16 +2462,16 @@ def _moved(builder: Any, way: str, bits: Any, used: Any) -> Any:
 
 
 @intrinsic
-def _spread_ranks(
-    _context: Any, line: Any, source: Any, table: Any, count: Any, ranks: Any, rule: Any
+def _spread_states(
+    _context: Any, line: Any, source: Any, table: Any, count: Any, kind: Any, rule: Any
 ) -> Any:
-    """Rank contiguous elements into so many vectors: each in a lane that is in use, and padding in others."""
+    """The states of contiguous elements in so many vectors: in lanes that are in use, and padding in others."""
 
-    kept = ranks.ranks
+    kept = kind.state
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         line, source, table, count = values[:4]
-        vector = _vector(kept.rank)
+        vector = _vector(kept.type)
         narrow = ir.VectorType(kept.element, vector.count)
         rule = kept.rule(builder, signature, values)
         lowest = _splat(builder, kept.lowest(builder, rule), vector)
@@ -2480,19 +2480,19 @@ def _spread_ranks(
             pointer = _pointer(builder, source, offset)
             _prefetch(builder, builder.gep(pointer, [offset.type(AHEAD)]), 2)
             bits = _moved(builder, "expand", _masked_load(builder, pointer, first, narrow), used)
-            rank = kept.of(context, builder, bits, None, rule)
-            rank = _joined(builder, rank, lowest)
-            rank = builder.select(used, rank, _least(vector))
+            state = kept.of(context, builder, bits, None, rule)
+            state = _joined(builder, state, lowest)
+            state = builder.select(used, state, _least(vector))
             place = builder.mul(loop.index, loop.index.type(VECTOR_BYTES))
-            _store(builder, rank, _pointer(builder, line, place))
+            _store(builder, state, _pointer(builder, line, place))
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, i64, ranks, rule), codegen
+    return types.void(i64, i64, i64, i64, kind, rule), codegen
 
 
 def _pack(builder: Any, vector: Any, values: Any, finish: Callable[[Any, Any], Any]) -> None:
-    """Join ranks of pieces, and store what `finish(ranks, place)` makes of the lanes in use, one after the other."""
+    """Join states of pieces, and store what `finish(states, place)` makes of the lanes in use, one after the other."""
     out, line, pieces, table, entries = values[:5]
     pieces = Pieces(*cgutils.unpack_tuple(builder, pieces))
     size = out.type(VECTOR_BYTES // vector.count)
@@ -2503,8 +2503,8 @@ def _pack(builder: Any, vector: Any, values: Any, finish: Callable[[Any, Any], A
             used, first, offset = _entry_of(builder, table, loop.index, vector.count)
             place = builder.mul(loop.index, out.type(VECTOR_BYTES))
             source = _pointer(builder, line, place)
-            (ranks,) = _folded(builder, source, 1, vector, (count, step, last))
-            bits = finish(ranks, place)
+            (states,) = _folded(builder, source, 1, vector, (count, step, last))
+            bits = finish(states, place)
             bits = _moved(builder, "compress", bits, used)
             _masked_store(builder, bits, _pointer(builder, out, offset), first)
 
@@ -2520,37 +2520,37 @@ def pack_elements(
     table: Any,
     count: Any,
     divisors: Any,
-    ranks: Any,
+    kind: Any,
     rule: Any,
 ) -> Any:
-    """Store the elements of the lanes in use of so many vectors, of ranks that are yet to be joined of pieces."""
+    """Store the elements of the lanes in use of so many vectors, of states that are yet to be joined of pieces."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         order = _rule(builder, signature, values)
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
         _pack(builder, vector, values, lambda joined, _place: _element_bits(builder, joined, order))
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, pieces, i64, i64, i64, ranks, rule), codegen
+    return types.void(i64, i64, pieces, i64, i64, i64, kind, rule), codegen
 
 
-def packed_chunk(ranks, read_rule, store):
+def packed_chunk(kind, read_rule, store):
     """Chunk for small planes that adjoin in memory, as their outputs do; an item is PLANES of them.
 
-    Ranks of all its planes are one line. Behind a row comes as much padding as stands before the next: the last windows
-    of a row reach into that, those of a plane into the next one's, and what lies between results is not used. The last
-    item ends with the last plane, and computes some again that the one before has computed. `read_rule` as of
+    States of all its planes are one line. Behind a row comes as much padding as stands before the next: the last
+    windows of a row reach into that, those of a plane into the next one's, and what lies between results is not used.
+    The last item ends with the last plane, and computes some again that the one before has computed. `read_rule` as of
     line_chunk; `store`: pack_elements, or of sums pack_averages.
     """
-    sums = ranks.sums
+    sums = kind.sums
     buffers = 3 if sums else 2
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
         settings, batch, spatial = pool_tables(walk)
         rule = read_rule(settings)
-        size, line, buffer = rank_size(ranks), settings[LINE], settings[BUFFER]
+        size, line, buffer = state_size(kind), settings[LINE], settings[BUFFER]
         spread = allocate(buffers * buffer)
         doubled = spread + buffer
         rest = doubled + buffer if sums else None
@@ -2569,12 +2569,12 @@ def packed_chunk(ranks, read_rule, store):
         kept = (row_axis[OUT_SIZE] - 1) * line + (axis[OUT_SIZE] - 1) * axis[STRIDE] + 1 + reach
         for item in range(begin, end):
             first = least(item * settings[PLANES], planes - settings[PLANES])
-            _spread_ranks(spread, x + first * step, entries, head[ENTRIES], ranks, rule)
+            _spread_states(spread, x + first * step, entries, head[ENTRIES], kind, rule)
             source, pieces = spread, Pieces(1, window, row_unit, row_reach)
             # Sums of few rows are added one by one, as by lines: results do not depend on the layout.
             if not sums or settings[TALL] != 0:
                 source, pieces = double_lines(
-                    doubled, rest, spread, n + row_reach, window, row_unit, ranks
+                    doubled, rest, spread, n + row_reach, window, row_unit, kind
                 )
             if settings[KEPT] > 0:
                 for plane in range(settings[PLANES]):
@@ -2583,11 +2583,11 @@ def packed_chunk(ranks, read_rule, store):
                         source + plane * settings[PLANE_PITCH] * size,
                         kept,
                         pieces,
-                        ranks,
+                        kind,
                     )
                 source = doubled
             elif pieces.count > 1:
-                fold_line(doubled, source, n, pieces, ranks)
+                fold_line(doubled, source, n, pieces, kind)
                 source = doubled
             source, pieces = double_lines(
                 doubled,
@@ -2596,7 +2596,7 @@ def packed_chunk(ranks, read_rule, store):
                 head[RESULT_SPAN] + reach,
                 axis[WINDOW],
                 axis[DILATION],
-                ranks,
+                kind,
             )
             store(
                 out + first * out_step,
@@ -2605,7 +2605,7 @@ def packed_chunk(ranks, read_rule, store):
                 results,
                 head[RESULTS],
                 divisors,
-                ranks,
+                kind,
                 rule,
             )
         release(spread)
@@ -2698,15 +2698,15 @@ class Positions(NamedTuple):
     plane_step: Any
 
 
-class Ranked(NamedTuple):
-    """Vectors of ranks: where the first ones of all positions stand, and the bytes to the second ones."""
+class States(NamedTuple):
+    """Vectors of states: where the first ones of all positions stand, and the bytes to the second ones."""
 
     address: Any
     part: Any
 
 
 class Vectors(NamedTuple):
-    """Lines of vectors of ranks: where the first begins, and the bytes to the next line, and to the next vector."""
+    """Lines of vectors of states: where the first begins, and the bytes to the next line, and to the next vector."""
 
     address: Any
     line_step: Any
@@ -2746,14 +2746,14 @@ def _each_position(
 
 
 @intrinsic
-def _rank_positions(
-    _context: Any, target: Any, source: Any, positions: Any, ranks: Any, rule: Any
+def _read_positions(
+    _context: Any, target: Any, source: Any, positions: Any, kind: Any, rule: Any
 ) -> Any:
-    """Rank a vector of planes, from `source` on: vectors for each position.
+    """Read a vector of planes, from `source` on: vectors of states for each position.
 
     What the next vector of planes has is fetched (0.65 to 1 of the time).
     """
-    kept = ranks.ranks
+    kept = kind.state
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         target, part = cgutils.unpack_tuple(builder, values[0])
@@ -2762,19 +2762,19 @@ def _rank_positions(
         rule = kept.rule(builder, signature, values)
         vector = _vector(kept.element)
         unit = _unit(vector)
-        lowest = _splat(builder, kept.lowest(builder, rule), _vector(kept.rank))
+        lowest = _splat(builder, kept.lowest(builder, rule), _vector(kept.type))
         i64 = target.type
         size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
         next_source = builder.add(source, builder.mul(where.plane_step, i64(vector.count)))
 
         def store(bits: Any, number: Any) -> None:
-            lanes = vector.count // _rank_parts(kept)
-            for k in range(_rank_parts(kept)):
+            lanes = vector.count // _state_parts(kept)
+            for k in range(_state_parts(kept)):
                 some = _lanes_from(builder, bits, k * lanes, lanes)
-                rank = kept.of(context, builder, some, None, rule)
+                state = kept.of(context, builder, some, None, rule)
                 if not kept.sums:
-                    rank = _joined(builder, rank, lowest)
-                _store(builder, rank, _place(builder, target, (number, size), (i64(k), part)))
+                    state = _joined(builder, state, lowest)
+                _store(builder, state, _place(builder, target, (number, size), (i64(k), part)))
 
         def one(number: Any, row: Any, column: Any) -> None:
             steps = (row, where.row_step), (column, where.step)
@@ -2794,15 +2794,17 @@ def _rank_positions(
         _each_position(builder, where, unit, one, several)
         return context.get_dummy_value()
 
-    return types.void(target, types.int64, positions, ranks, rule), codegen
+    return types.void(target, types.int64, positions, kind, rule), codegen
 
 
-def _store_tile(builder: Any, values: Any, kept: Ranks, finish: Callable[[Any, Any], Any]) -> None:
-    """Store what `finish(ranks, number)` makes of a vector of ranks of a position."""
+def _store_tile(
+    builder: Any, values: Any, kept: PoolState, finish: Callable[[Any, Any], Any]
+) -> None:
+    """Store what `finish(states, number)` makes of a vector of states of a position."""
     target = values[0]
     source, part = cgutils.unpack_tuple(builder, values[1])
     where = Positions(*cgutils.unpack_tuple(builder, values[2]))
-    vector, ranks = _vector(kept.element), _vector(kept.rank)
+    vector, states = _vector(kept.element), _vector(kept.type)
     unit = _unit(vector)
     i64 = target.type
     size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
@@ -2810,10 +2812,10 @@ def _store_tile(builder: Any, values: Any, kept: Ranks, finish: Callable[[Any, A
     def elements(number: Any) -> Any:
         places = [
             _place(builder, source, (number, size), (i64(k), part))
-            for k in range(_rank_parts(kept))
+            for k in range(_state_parts(kept))
         ]
         return _side_by_side(
-            builder, [finish(_load(builder, place, ranks), number) for place in places]
+            builder, [finish(_load(builder, place, states), number) for place in places]
         )
 
     def one(number: Any, row: Any, column: Any) -> None:
@@ -2830,9 +2832,9 @@ def _store_tile(builder: Any, values: Any, kept: Ranks, finish: Callable[[Any, A
 
 @intrinsic
 def transposed_elements(
-    _context: Any, target: Any, source: Any, positions: Any, ranks: Any, rule: Any
+    _context: Any, target: Any, source: Any, positions: Any, kind: Any, rule: Any
 ) -> Any:
-    """Store the elements of a vector of planes, from `target` on, of ranks as _rank_positions makes them."""
+    """Store the elements of a vector of planes, from `target` on, of states as _read_positions makes them."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         order = _rule(builder, signature, values)
@@ -2840,20 +2842,20 @@ def transposed_elements(
         def finish(joined: Any, _number: Any) -> Any:
             return _element_bits(builder, joined, order)
 
-        _store_tile(builder, values, ranks.ranks, finish)
+        _store_tile(builder, values, kind.state, finish)
         return context.get_dummy_value()
 
-    return types.void(types.int64, source, positions, ranks, rule), codegen
+    return types.void(types.int64, source, positions, kind, rule), codegen
 
 
 @intrinsic
 def _join_windows(
-    _context: Any, target: Any, source: Any, lines: Any, along: Any, ranks: Any
+    _context: Any, target: Any, source: Any, lines: Any, along: Any, kind: Any
 ) -> Any:
     """Join the vectors of each of so many lines to those of its windows.
 
     Windows are taken by as many as each has elements. All of these have one in common, the last of the first: from
-    there on ranks are joined backwards, for what windows have up to it, then onwards, for what they have beyond.
+    there on states are joined backwards, for what windows have up to it, then onwards, for what they have beyond.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -2861,7 +2863,7 @@ def _join_windows(
         source = Vectors(*cgutils.unpack_tuple(builder, values[1]))
         n, windows, window, padding = cgutils.unpack_tuple(builder, values[3])
         _prefer_small_code(builder)
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
         i64 = n.type
         zero, one = i64(0), i64(1)
         # From a window's number to its last element.
@@ -2875,8 +2877,8 @@ def _join_windows(
             stop = _lesser(builder, builder.add(first, window), windows)
 
             def join(element: Any) -> None:
-                rank = _load(builder, _place(builder, elements, (element, source.step)), vector)
-                builder.store(_joined(builder, rank, builder.load(best)), best)
+                state = _load(builder, _place(builder, elements, (element, source.step)), vector)
+                builder.store(_joined(builder, state, builder.load(best)), best)
 
             def place(number: Any) -> Any:
                 return _place(builder, results, (number, to.step))
@@ -2920,7 +2922,7 @@ def _join_windows(
             join_group(line.index, first)
         return context.get_dummy_value()
 
-    return types.void(target, source, types.int64, along, ranks), codegen
+    return types.void(target, source, types.int64, along, kind), codegen
 
 
 @helper
@@ -2940,28 +2942,28 @@ class Tile(NamedTuple):
     new: Any
 
 
-def transposed_chunk(ranks, read_rule, store):
+def transposed_chunk(kind, read_rule, store):
     """Chunk for planes that lie side by side, or whose elements adjoin, as those of their outputs do.
 
     An item is as many planes as a vector has elements, along the innermost of the batch axes, and in these a tile of
     SHARE and TILE outputs, which is all of a plane whose elements adjoin. Windows begin side by side. The last item of
     a tile ends with the last plane, and computes some again that the one before has computed. `read_rule` as of
-    line_chunk; `store` stores what joined ranks become.
+    line_chunk; `store` stores what joined states become.
     """
-    size, divided = VECTOR_BYTES, ranks.divided
+    size, divided = VECTOR_BYTES, kind.divided
 
     @entry
     def chunk(walk, x, out, other, begin, end):
         settings, batch, spatial = pool_tables(walk)
         rule = read_rule(settings)
-        parts = rank_parts(ranks)
-        lanes, share, tile = size // element_size(ranks), settings[SHARE], settings[TILE]
+        parts = state_parts(kind)
+        lanes, share, tile = size // element_size(kind), settings[SHARE], settings[TILE]
         # A divisor for each output, and for each column. Vectors begin at multiples of their size: 0.8 of the time.
-        before = aligned((share + 1) * tile * rank_size(ranks)) if divided else 0
+        before = aligned((share + 1) * tile * state_size(kind)) if divided else 0
         part = settings[PART_BYTES]
         divisors = allocate(before + 2 * parts * part)
-        first = Ranked(divisors + before, part)
-        second = Ranked(first.address + parts * part, part)
+        first = States(divisors + before, part)
+        second = States(first.address + parts * part, part)
         plane_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         planes, step = plane_axis[BATCH_SIZE], plane_axis[BATCH_STEP]
         out_step = plane_axis[BATCH_OUT]
@@ -2980,27 +2982,27 @@ def transposed_chunk(ranks, read_rule, store):
             top, down = _windows_part(row_axis, row, least(share, row_axis[OUT_SIZE] - row))
             left, across = _windows_part(axis, column, least(tile, axis[OUT_SIZE] - column))
             # Rows an odd number of vectors apart are in different sets of the caches.
-            pitch = across.n | 1 if step == element_size(ranks) else across.n
+            pitch = across.n | 1 if step == element_size(kind) else across.n
             source = x + x_offset + plane * step + top * row_axis[STEP] + left * axis[STEP]
-            _rank_positions(
+            _read_positions(
                 first,
                 source,
                 Positions(down.n, across.n, pitch, row_axis[STEP], axis[STEP], step),
-                ranks,
+                kind,
                 rule,
             )
             line, out_line = pitch * size, across.windows * size
             for k in range(parts):
                 here, there = first.address + k * part, second.address + k * part
                 _join_windows(
-                    Vectors(there, size, line), Vectors(here, size, line), across.n, down, ranks
+                    Vectors(there, size, line), Vectors(here, size, line), across.n, down, kind
                 )
                 _join_windows(
                     Vectors(here, out_line, size),
                     Vectors(there, line, size),
                     down.windows,
                     across,
-                    ranks,
+                    kind,
                 )
             target = out + out_offset + plane * out_step
             target += row * row_axis[OUT_STEP] + column * axis[OUT_STEP]
@@ -3019,7 +3021,7 @@ def transposed_chunk(ranks, read_rule, store):
                 ),
                 divisors,
                 other,
-                ranks,
+                kind,
                 rule,
             )
             last = number
@@ -3111,32 +3113,32 @@ def _rows_inside(axis, row, total, tall, lines):
 
 
 @helper
-def _clear_ends(lines, count, low, high, line, share, span, ranks):
-    """Set the ranks before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
-    size = rank_size(ranks)
+def _clear_ends(lines, count, low, high, line, share, span, kind):
+    """Set the states before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
+    size = state_size(kind)
     for i in range(count):
         plane, row = split(i, share)
         place = lines + (plane * span + row * line) * size
-        clear_ranks(place, low, ranks)
-        clear_ranks(place + high * size, line - high, ranks)
+        clear_states(place, low, kind)
+        clear_states(place + high * size, line - high, kind)
 
 
 @separate
-def _rank_apart(planes, lines, rows, fresh, ranks, rule):
-    """As rank_rows_apart, in a function of its own: amid the chunk others take up to 1.1 times as long."""
-    rank_rows_apart(planes, lines, rows, fresh, ranks, rule)
+def _join_apart(planes, lines, rows, fresh, kind, rule):
+    """As join_rows_apart, in a function of its own: amid the chunk others take up to 1.1 times as long."""
+    join_rows_apart(planes, lines, rows, fresh, kind, rule)
 
 
 @helper
-def _rank_lines(settings, spatial, box, total, table, planes, lines, rows, block, ranks, rule):
-    """Rank rows, also more of them than their tables hold."""
-    apart = settings[PITCH] == 1 and rows.step != element_size(ranks)
-    ranked = np.int64(0)
-    while ranked < rows.count:
-        more = least(rows.count - ranked, TABLE)
+def _join_all_rows(settings, spatial, box, total, table, planes, lines, rows, block, kind, rule):
+    """Join rows, also more of them than their tables hold."""
+    apart = settings[PITCH] == 1 and rows.step != element_size(kind)
+    joined = np.int64(0)
+    while joined < rows.count:
+        more = least(rows.count - joined, TABLE)
         if table > TABLE:
             axes = settings[SPATIAL] - 2
-            _fill_tables(box, spatial, axes, total, ranked, more, rows.offsets, rows.positions)
+            _fill_tables(box, spatial, axes, total, joined, more, rows.offsets, rows.positions)
         done = np.int64(0)
         while done < more:
             some = least(more - done, block)
@@ -3149,17 +3151,17 @@ def _rank_lines(settings, spatial, box, total, table, planes, lines, rows, block
                 rows.step,
                 rows.along,
             )
-            fresh = ranked == 0
+            fresh = joined == 0
             if apart:
-                _rank_apart(planes, lines, part, fresh, ranks, rule)
+                _join_apart(planes, lines, part, fresh, kind, rule)
             else:
-                rank_rows(planes, lines, part, fresh, ranks, rule)
+                join_rows(planes, lines, part, fresh, kind, rule)
             done += some
-            ranked += some
+            joined += some
 
 
 @inlined
-def _rank_item(
+def _make_lines(
     settings,
     spatial,
     window,
@@ -3171,12 +3173,12 @@ def _rank_item(
     planes,
     scratch,
     block,
-    ranks,
+    kind,
     rule,
 ):
-    """Rank the lines of an item's planes: alike lines at once, or the runs of one line."""
+    """Make the lines of an item's planes: alike lines at once, or the runs of one line."""
     inner = settings[SPATIAL] - 1
-    size, item_bytes = rank_size(ranks), element_size(ranks)
+    size, item_bytes = state_size(kind), element_size(kind)
     pitch, line, tall = settings[PITCH], settings[LINE] * size, settings[TALL] != 0
     step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
     row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
@@ -3207,8 +3209,8 @@ def _rank_item(
         position = (row - most(line_rows.first, 0)) * row_weight
         start = source + row * row_step
         for p in range(planes.count if inside == 0 and not tall else 0):
-            clear_ranks(place + p * planes.line, places * pitch, ranks)
-        _rank_lines(
+            clear_states(place + p * planes.line, places * pitch, kind)
+        _join_all_rows(
             settings,
             spatial,
             scratch.box,
@@ -3218,19 +3220,19 @@ def _rank_item(
             Lines(place, start, position, count, place_step, source_step, position_step),
             Rows(scratch.offsets, scratch.positions, inside, n, step, along),
             block,
-            ranks,
+            kind,
             rule,
         )
         done += alike
 
 
 @helper
-def _thin(lines, count, line, n, stride, ranks):
-    """Move every `stride`-th rank of so many lines, `line` bytes apart, to their begins: n of each."""
-    size = rank_size(ranks)
+def _thin(lines, count, line, n, stride, kind):
+    """Move every `stride`-th state of so many lines, `line` bytes apart, to their begins: n of each."""
+    size = state_size(kind)
     for _ in range(count):
         for i in range(n):
-            copy_rank(lines + i * size, lines + i * stride * size, ranks)
+            copy_state(lines + i * size, lines + i * stride * size, kind)
         lines += line
 
 
@@ -3245,7 +3247,7 @@ def _span_of(axis, column, count):
 
 @inlined
 def _outer_window(settings, spatial, row, scratch):
-    """The window in all axes but the last two, in the tables too, and how many elements make a rank, unless cut."""
+    """The window in all axes but the last two, in the tables too, and how many elements make a state, unless cut."""
     outer_axes = settings[SPATIAL] - 2
     window = window_of(spatial, outer_axes, row, scratch.box)
     table = window.total
@@ -3265,32 +3267,32 @@ def _outer_window(settings, spatial, row, scratch):
 
 
 @helper
-def _join_along(settings, axis, scratch, lines, planes, rows, columns, ranks):
+def _join_along(settings, axis, scratch, lines, planes, rows, columns, kind):
     """Join lines of whole windows' rows along the last axis: where they are then, and what pieces are left."""
-    size, pitch, stride = rank_size(ranks), settings[PITCH], axis[STRIDE]
+    size, pitch, stride = state_size(kind), settings[PITCH], axis[STRIDE]
     in_all = planes.count * (planes.line // size)
     lines, pieces = double_lines(
-        scratch.doubled, scratch.rest, lines, in_all, axis[WINDOW], axis[DILATION] * pitch, ranks
+        scratch.doubled, scratch.rest, lines, in_all, axis[WINDOW], axis[DILATION] * pitch, kind
     )
     if pitch > 1 or stride <= NEAR_STRIDE:
         return lines, Pieces(stride, pieces.count, pieces.step, pieces.last)
     reach = (axis[WINDOW] - 1) * axis[DILATION]
-    fold_line(scratch.doubled, lines, in_all - reach, pieces, ranks)
+    fold_line(scratch.doubled, lines, in_all - reach, pieces, kind)
     for p in range(planes.count):
         place = scratch.doubled + p * planes.line
-        _thin(place, rows, settings[LINE] * size, columns, stride, ranks)
+        _thin(place, rows, settings[LINE] * size, columns, stride, kind)
     return scratch.doubled, Pieces(1, 1, 0, 0)
 
 
-def line_chunk(ranks, read_rule, block, store):
+def line_chunk(kind, read_rule, block, store):
     """Chunk that works line by line; an item is SHARE rows of a tile of a plane, or of PITCH planes side by side.
 
     Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
-    Positions are counted from an item's first element. `read_rule(settings)` returns what ranks are made by, of
+    Positions are counted from an item's first element. `read_rule(settings)` returns what states are made by, of
     `block` rows of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs,
     and to the other array indices or positions of the greatest, or that a norm is in doubt; for averages there is none.
     """
-    sums = ranks.sums
+    sums = kind.sums
     buffers = 4 if sums else 2
 
     @entry
@@ -3313,7 +3315,7 @@ def line_chunk(ranks, read_rule, block, store):
             spare=lines + buffers * buffer,
         )
         inner = settings[SPATIAL] - 1
-        size, item_bytes = rank_size(ranks), element_size(ranks)
+        size, item_bytes = state_size(kind), element_size(kind)
         pitch, tile = settings[PITCH], settings[TILE]
         share, most_planes = settings[SHARE], settings[PLANES]
         tall, line = settings[TALL] != 0, settings[LINE]
@@ -3331,7 +3333,7 @@ def line_chunk(ranks, read_rule, block, store):
         plane_base = batch_axis[BATCH_WEIGHT]
         last_low, last_high, last_first, last_column, last_outer = -1, -1, -1, -1, -1
         window = Window(0, 0, 0, 0, 0)  # in all axes but the last two
-        table = 0  # elements that make a rank where padding cuts none
+        table = 0  # elements that make a state where padding cuts none
         for item in range(begin, end):
             # Tiles go fastest: their rows are one after the other in memory.
             rest, column = split(item, tiles)
@@ -3352,16 +3354,16 @@ def line_chunk(ranks, read_rule, block, store):
             new_place = new_column or first != last_first
             moved = span.low != last_low or span.high != last_high
             last_low, last_high, last_first, last_column = span.low, span.high, first, column
-            # Ranks before the first place that the input has, and before the end; from one plane's lines to the next's.
+            # States before the first place that the input has, and before the end; from one plane's lines to the next.
             ends, apart = (span.low * pitch, span.high * pitch), line_rows.count * line + gap
             if tall:
                 if moved or new_place:
-                    clear_ranks(lines, most_planes * apart, ranks)
+                    clear_states(lines, most_planes * apart, kind)
             elif moved:
-                _clear_ends(lines, most_planes * share, *ends, line, share, apart, ranks)
+                _clear_ends(lines, most_planes * share, *ends, line, share, apart, kind)
             source = x + several.source
             planes = Planes(several.count, apart * size, *steps, plane_base)
-            _rank_item(
+            _make_lines(
                 settings,
                 spatial,
                 window,
@@ -3373,19 +3375,19 @@ def line_chunk(ranks, read_rule, block, store):
                 planes,
                 scratch,
                 block,
-                ranks,
+                kind,
                 rule,
             )
             joined = lines
             if tall:
                 joined = fold_window_rows(
-                    settings, row_axis, scratch, several.count, some, apart, *ends, ranks
+                    settings, row_axis, scratch, several.count, some, apart, *ends, kind
                 )
                 if joined == lines:
                     last_first = -1  # these lines are to be cleared again
                 planes = Planes(several.count, some * line * size, *steps, plane_base)
             joined, pieces = _join_along(
-                settings, axis, scratch, joined, planes, some, columns, ranks
+                settings, axis, scratch, joined, planes, some, columns, kind
             )
             target = out + several.out + window.out
             other_target = other + several.other + window.other
@@ -3397,7 +3399,7 @@ def line_chunk(ranks, read_rule, block, store):
             outputs = Outputs(
                 outer, first, some, column, columns, several.lanes, new_column, new_place
             )
-            store(settings, spatial, outputs, places, planes, joined, pieces, scratch, ranks, rule)
+            store(settings, spatial, outputs, places, planes, joined, pieces, scratch, kind, rule)
         if settings[PAST] != 0:
             drain_stores()
         release(memory)
@@ -3431,18 +3433,18 @@ def _column_major(spatial, axes, position):
 
 
 @helper
-def _scatter_elements(settings, spatial, spare, target, n, ranks):
+def _scatter_elements(settings, spatial, spare, target, n, kind):
     """Store n elements that scratch memory holds."""
     step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[OUT_STEP]
     if settings[PITCH] > 1:
         step = settings[LANE_OUT]
     for i in range(n):
-        copy_element(target + i * step, spare + i * element_size(ranks), ranks)
+        copy_element(target + i * step, spare + i * element_size(kind), kind)
 
 
 @helper
 def _scatter_found(
-    settings, spatial, spare, plane, plane_step, target, index_target, base, n, blank, ranks
+    settings, spatial, spare, plane, plane_step, target, index_target, base, n, blank, kind
 ):
     """Store n elements, and their indices, of which scratch memory holds the positions."""
     axis = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)
@@ -3457,7 +3459,7 @@ def _scatter_found(
             store_integer(blank, target + i * step, blank)
         else:
             element = _address(settings, spatial, plane + i * plane_step, position)
-            copy_element(target + i * step, element, ranks)
+            copy_element(target + i * step, element, kind)
             if settings[COLUMN_MAJOR] != 0:
                 position = _column_major(spatial, settings[SPATIAL], position)
             index = base + i * weight + position
@@ -3466,12 +3468,12 @@ def _scatter_found(
 
 @helper
 def _store_positions(
-    settings, spatial, outputs, places, planes, line_at, pieces, _scratch, ranks, rule
+    settings, spatial, outputs, places, planes, line_at, pieces, _scratch, kind, rule
 ):
     """Store the positions, side by side, of an item's outputs, for the gradient: a quarter less to compile."""
     inner = settings[SPATIAL] - 1
     axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
-    pitch, size = settings[PITCH], rank_size(ranks)
+    pitch, size = settings[PITCH], state_size(kind)
     line, row = settings[LINE] * size, row_axis[OTHER_STEP]
     # All lines at once, each of them one run, or one by one, a run for each place.
     turns, turn_line, turn_row = 1, 0, 0
@@ -3497,24 +3499,24 @@ def _store_positions(
             Indices(places.origin, 0, 0, 8),
             rule.flip,
             False,
-            ranks,
+            kind,
             rule,
         )
 
 
 def _storing(indexed: bool) -> Any:
-    """Store the outputs of an item, whose ranks are yet to be joined of pieces; with their indices if `indexed`."""
+    """Store the outputs of an item, whose states are yet to be joined of pieces; with their indices if `indexed`."""
 
     @helper
-    def store(settings, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, rule):
+    def store(settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, rule):
         inner, spare = settings[SPATIAL] - 1, scratch.spare
-        size, item_bytes = rank_size(ranks), element_size(ranks)
+        size, item_bytes = state_size(kind), element_size(kind)
         pitch, width, line = settings[PITCH], settings[WIDTH], settings[LINE]
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
         stride, out_step, index_step = axis[STRIDE], axis[OUT_STEP], axis[OTHER_STEP]
         row_out, row_index = row_axis[OUT_STEP], row_axis[OTHER_STEP]
         blank = narrowed(settings[BLANK], rule.flip)
-        # Ranks that stand side by side, in the line and in the outputs.
+        # States that stand side by side, in the line and in the outputs.
         plain = out_step == item_bytes and (width == 0 or index_step == width)
         if pitch > 1:
             plain = settings[LANE_OUT] == item_bytes and (
@@ -3541,7 +3543,7 @@ def _storing(indexed: bool) -> Any:
         together = planes.count if plain else 1
         plane, i = 0, 0
         while plane < planes.count:
-            ranks_at = line_at + plane * planes.line + i * outer_line
+            states_at = line_at + plane * planes.line + i * outer_line
             to = places.out + plane * planes.out + i * outer_out_step
             index_to = places.other + plane * planes.other + i * outer_index_step
             base = places.base + plane * planes.base
@@ -3551,7 +3553,7 @@ def _storing(indexed: bool) -> Any:
             while done < inner_runs:
                 some_nan = False
                 joined = Runs(
-                    line=ranks_at + done * inner_line,
+                    line=states_at + done * inner_line,
                     planes=together,
                     plane_line=planes.line,
                     count=inner_runs if direct else 1,
@@ -3573,12 +3575,12 @@ def _storing(indexed: bool) -> Any:
                         ),
                         blank,
                         past,
-                        ranks,
+                        kind,
                         rule,
                     )
                 else:
                     elements = Destination(to if direct else spare, planes.out, run_out)
-                    store_elements(elements, joined, past, ranks, rule)
+                    store_elements(elements, joined, past, kind, rule)
                 if direct:
                     if not some_nan or together > 1:
                         break
@@ -3597,10 +3599,10 @@ def _storing(indexed: bool) -> Any:
                         base,
                         n_run,
                         blank,
-                        ranks,
+                        kind,
                     )
                 else:
-                    _scatter_elements(settings, spatial, spare, target, n_run, ranks)
+                    _scatter_elements(settings, spatial, spare, target, n_run, kind)
                 done += 1
             if some_nan and together > 1:
                 together = 1
@@ -3618,9 +3620,9 @@ _store_found = _storing(indexed=True)
 
 
 @helper
-def _store_transposed(_spatial, _tile, target, source, positions, _divisors, _none, ranks, rule):
-    """Store the outputs of a tile of planes, whose ranks are joined."""
-    transposed_elements(target, source, positions, ranks, rule)
+def _store_transposed(_spatial, _tile, target, source, positions, _divisors, _none, kind, rule):
+    """Store the outputs of a tile of planes, whose states are joined."""
+    transposed_elements(target, source, positions, kind, rule)
 
 
 @helper
@@ -3749,7 +3751,7 @@ def whole(width):
 
 
 def _rule_reader(width, is_float):
-    """What reads the rule of ranks of elements of so many bits from a walk's settings."""
+    """What reads the rule of states of elements of so many bits from a walk's settings."""
     lane, float_lane = lane_types(width, is_float)
 
     @helper

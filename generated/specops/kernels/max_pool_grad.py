@@ -554,68 +554,68 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
             pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
 
 
-class Ranks:
-    """What is kept of the elements of a pooling: a constant of compiled code.
+class PoolState:
+    """What kind of states a pooling keeps: a constant of compiled code.
 
     Attributes:
         name: the same for the same.
         element: the integer that holds an element's bits.
-        rank: what holds a rank, an integer or a float.
-        sums: whether ranks are added up.
-        positions: whether a rank has the position of its element.
+        type: what holds a state, an integer or a float.
+        sums: whether states are added up.
+        positions: whether a state has the position of its element.
         divided: whether sums are divided in the end.
     """
 
     divided = False
 
     def __init__(
-        self, name: str, width: int, rank: Any, *, sums: bool = False, positions: bool = False
+        self, name: str, width: int, type_: Any, *, sums: bool = False, positions: bool = False
     ) -> None:
         self.name = name
         self.element = ir.IntType(width)
-        self.rank = rank
+        self.type = type_
         self.sums = sums
         self.positions = positions
 
     @property
     def bytes(self) -> int:
-        """Of a rank."""
-        return _width(self.rank) // 8
+        """Of a state."""
+        return _width(self.type) // 8
 
     def rule(self, builder: Any, signature: Any, values: Any) -> Any:
-        """What ranks are made by: the last argument of an intrinsic."""
+        """What states are made by: the last argument of an intrinsic."""
         raise NotImplementedError
 
     def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
-        """The ranks of elements; `position` is inverted (None: ranks have none)."""
+        """The states of elements; `position` is inverted (None: states have none)."""
         raise NotImplementedError
 
     def lowest(self, builder: Any, rule: Any) -> Any:
-        """The least rank of an element."""
+        """The least state of an element."""
         raise NotImplementedError
 
 
-class _RanksType(types.Type):
-    def __init__(self, ranks: Ranks) -> None:
-        self.ranks = ranks
-        super().__init__(ranks.name)
+class _StateType(types.Type):
+    def __init__(self, state: PoolState) -> None:
+        self.state = state
+        super().__init__(state.name)
 
 
-register_model(_RanksType)(models.OpaqueModel)
+register_model(_StateType)(models.OpaqueModel)
 
 
-@typeof_impl.register(Ranks)
-def _type_of_ranks(ranks: Any, _context: Any) -> _RanksType:
-    return _RanksType(ranks)
+@typeof_impl.register(PoolState)
+def _type_of_state(state: Any, _context: Any) -> _StateType:
+    return _StateType(state)
 
 
-@lower_constant(_RanksType)
-def _constant_ranks(context: Any, _builder: Any, _type: Any, _ranks: Ranks) -> Any:
+@lower_constant(_StateType)
+def _constant_state(context: Any, _builder: Any, _type: Any, _state: PoolState) -> Any:
     return context.get_dummy_value()
 
 
-rank_size = _constant(lambda ranks: ranks.ranks.bytes)
-element_size = _constant(lambda ranks: ranks.ranks.element.width // 8)  # bytes
+state_size = _constant(lambda kind: kind.state.bytes)
+element_size = _constant(lambda kind: kind.state.element.width // 8)  # bytes
 
 
 def _scalar(type_: Any) -> Any:
@@ -627,7 +627,7 @@ def _is_float(type_: Any) -> bool:
 
 
 def _width(type_: Any) -> int:
-    """Bits of a rank."""
+    """Bits of a state."""
     if _is_float(type_):
         return 32 if type_ == ir.FloatType() else 64
     return int(type_.width)
@@ -788,7 +788,7 @@ _HALF = ir.IntType(64)
 
 
 def _held(vector: Any) -> Any:
-    """The type that holds a vector of ranks in registers."""
+    """The type that holds a vector of states in registers."""
     if vector.element != ir.IntType(128):
         return vector
     half = ir.VectorType(_HALF, vector.count)
@@ -799,21 +799,21 @@ def _is_halved(type_: Any) -> bool:
     return isinstance(type_, ir.LiteralStructType)
 
 
-def _halves(builder: Any, ranks: Any) -> tuple[Any, Any]:
+def _halves(builder: Any, states: Any) -> tuple[Any, Any]:
     """The upper and the lower halves."""
-    return builder.extract_value(ranks, 0), builder.extract_value(ranks, 1)
+    return builder.extract_value(states, 0), builder.extract_value(states, 1)
 
 
-def _store_ranks(builder: Any, ranks: Any, pointer: Any) -> None:
-    """Store ranks at any alignment."""
-    if _is_halved(ranks.type):
-        upper, lower = _halves(builder, ranks)
-        ranks = _interleaved(builder, lower, upper)
-    _store(builder, ranks, pointer)
+def _store_states(builder: Any, states: Any, pointer: Any) -> None:
+    """Store states at any alignment."""
+    if _is_halved(states.type):
+        upper, lower = _halves(builder, states)
+        states = _interleaved(builder, lower, upper)
+    _store(builder, states, pointer)
 
 
 def _least(type_: Any) -> Any:
-    """Padding's rank."""
+    """Padding's state."""
     if _is_halved(type_):
         upper, lower = type_.elements
         return ir.Constant(type_, [_least(upper), ir.Constant(lower, None)])
@@ -871,7 +871,7 @@ def _lesser(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.icmp_signed("<", a, b), a, b)
 
 
-WIDEST = 2  # registers of a vector of ranks, at most
+WIDEST = 2  # registers of a vector of states, at most
 
 
 def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
@@ -943,31 +943,31 @@ AHEAD_IN_ROW = 8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are p
 
 
 @intrinsic
-def clear_ranks(_context: Any, line: Any, n: Any, ranks: Any) -> Any:
-    """Set n ranks, and up to a vector more, to padding."""
+def clear_states(_context: Any, line: Any, n: Any, kind: Any) -> Any:
+    """Set n states, and up to a vector more, to padding."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
         i64 = ir.IntType(64)
         start = _pointer(builder, values[0])
-        stop = builder.mul(values[1], i64(ranks.ranks.bytes))
+        stop = builder.mul(values[1], i64(kind.state.bytes))
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
-            _store_ranks(builder, _least(_held(vector)), builder.gep(start, [offset]))
+            _store_states(builder, _least(_held(vector)), builder.gep(start, [offset]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, ranks), codegen
+    return types.void(types.int64, types.int64, kind), codegen
 
 
 @intrinsic
-def copy_element(_context: Any, target: Any, source: Any, ranks: Any) -> Any:
+def copy_element(_context: Any, target: Any, source: Any, kind: Any) -> Any:
     """Copy the bits of one element."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[1]), ranks.ranks.element)
+        bits = _load(builder, _pointer(builder, values[1]), kind.state.element)
         _store(builder, bits, _pointer(builder, values[0]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, ranks), codegen
+    return types.void(types.int64, types.int64, kind), codegen
 
 
 # A walk by lines, by packed or transposed planes or window by window is made of these settings, then two tables of
@@ -985,7 +985,7 @@ DENSE = 8  # bytes from one spatial position to the next, where one stride serve
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
 PLANE = 11  # positions of a spatial plane
-LINE = 12  # lines, packed: ranks from one line to the next
+LINE = 12  # lines, packed: states from one line to the next
 BUFFER = 13  # lines, packed: bytes of all lines
 TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too; packed: sums by doubling
 BATCH = 15  # lengths of the tables
@@ -994,7 +994,7 @@ RULE = 17  # of the greatest: flip, nan_key and inf
 BLANK = 20  # the value of a window of nothing but padding
 PLANES = 21  # packed: planes of an item; lines: as well, one after the other, or 1 where an item is a part of one
 TABLE_AT = 22  # packed: the address of the table
-PLANE_PITCH = 23  # packed: ranks from one plane to the next
+PLANE_PITCH = 23  # packed: states from one plane to the next
 KEPT = 24  # packed: the same of the rows that are kept, where not all are; else 0
 PART_BYTES = 25  # transposed: of one vector of each position
 PAST = 26  # lines, gradients: outputs, or indices where they are wanted, go past the caches
@@ -1002,10 +1002,10 @@ EDGE = 27  # direct: see window_group; 0: each window by itself
 OWN = 28  # and further: those that a kernel module has besides
 SETTINGS = 32
 
-GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
-# The largest stride of outputs that are picked out of whole vectors of ranks: 0.45 to 0.8 of the time of 3 and 4.
+GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what join_rows may write there
+# The largest stride of outputs that are picked out of whole vectors of states: 0.45 to 0.8 of the time of 3 and 4.
 NEAR_STRIDE = NEAR_STEPS[-1]
-# Behind all lines: where every second rank is wanted, twice as much is read, and so on.
+# Behind all lines: where every second state is wanted, twice as much is read, and so on.
 SLACK_BYTES = NEAR_STRIDE * GAP_BYTES
 
 
@@ -1020,15 +1020,15 @@ def pool_tables(walk):
 FLOAT_BITS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
 
 
-class Sums(Ranks):
+class Sums(PoolState):
     """Sums, of `width` bits, of elements of a data type; `divided`: in the end each is divided by a divisor."""
 
     def __init__(
         self, dtype: str, width: int, *, divided: bool = False, operation: str = "elements"
     ) -> None:
-        rank = ir.FloatType() if width == 32 else ir.DoubleType()
+        type_ = ir.FloatType() if width == 32 else ir.DoubleType()
         name = f"Sums({dtype}, {width}, {operation}, {divided})"
-        super().__init__(name, FLOAT_BITS[dtype], rank, sums=True)
+        super().__init__(name, FLOAT_BITS[dtype], type_, sums=True)
         self.dtype = dtype
         self.divided = divided
 
@@ -1036,10 +1036,10 @@ class Sums(Ranks):
         return values[-1]
 
     def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
-        return _float_of(context, builder, bits, self.dtype, self.rank)
+        return _float_of(context, builder, bits, self.dtype, self.type)
 
     def lowest(self, builder: Any, rule: Any) -> Any:
-        return _least(self.rank)
+        return _least(self.type)
 
     def finished(self, context: Any, builder: Any, value: Any, rule: Any) -> tuple[Any, Any]:
         """What vectors of sums become in the end, and which of these are not certain to be right; None: all are."""
@@ -1149,20 +1149,20 @@ def element_at(box, axes, number):
     return offset, position
 
 
-def _as_rank(builder: Any, value: Any, element: Any) -> Any:
+def _as_state(builder: Any, value: Any, element: Any) -> Any:
     """A float64 as a scalar of a line's type."""
     return value if element == ir.DoubleType() else builder.fptrunc(value, element)
 
 
 @intrinsic
-def load_float(_context: Any, ranks: Any, address: Any) -> Any:
+def load_float(_context: Any, kind: Any, address: Any) -> Any:
     """The element at `address` as a float64."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[1]), ranks.ranks.element)
-        return _float_of(context, builder, bits, ranks.ranks.dtype, ir.DoubleType())
+        bits = _load(builder, _pointer(builder, values[1]), kind.state.element)
+        return _float_of(context, builder, bits, kind.state.dtype, ir.DoubleType())
 
-    return types.float64(ranks, types.int64), codegen
+    return types.float64(kind, types.int64), codegen
 
 
 def _as_sum(builder: Any, bits: Any, sums: Sums) -> Any:
@@ -1190,29 +1190,29 @@ def _as_sum(builder: Any, bits: Any, sums: Sums) -> Any:
 
 
 @intrinsic
-def copy_as_sum(_context: Any, ranks: Any, target: Any, source: Any) -> Any:
+def copy_as_sum(_context: Any, kind: Any, target: Any, source: Any) -> Any:
     """Copy an element; see _as_sum."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[2]), ranks.ranks.element)
-        _store(builder, _as_sum(builder, bits, ranks.ranks), _pointer(builder, values[1]))
+        bits = _load(builder, _pointer(builder, values[2]), kind.state.element)
+        _store(builder, _as_sum(builder, bits, kind.state), _pointer(builder, values[1]))
         return context.get_dummy_value()
 
-    return types.void(ranks, types.int64, types.int64), codegen
+    return types.void(kind, types.int64, types.int64), codegen
 
 
 @intrinsic
-def add_to_sum(_context: Any, line: Any, number: Any, value: Any, ranks: Any) -> Any:
+def add_to_sum(_context: Any, line: Any, number: Any, value: Any, kind: Any) -> Any:
     """Add a float64 to sum `number` of a line."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        element = ranks.ranks.rank
+        element = kind.state.type
         place = builder.gep(builder.inttoptr(values[0], element.as_pointer()), [values[1]])
         old = _load(builder, place, element)
-        _store(builder, builder.fadd(old, _as_rank(builder, values[2], element)), place)
+        _store(builder, builder.fadd(old, _as_state(builder, values[2], element)), place)
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.float64, ranks), codegen
+    return types.void(types.int64, types.int64, types.float64, kind), codegen
 
 
 @intrinsic
@@ -1225,27 +1225,27 @@ def round_sums(
     count: Any,
     n: Any,
     past: Any,
-    ranks: Any,
+    kind: Any,
 ) -> Any:
     """Store the elements nearest to `count` runs of n adjoining sums, which adjoin, too; if `past`, past the caches."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         target, target_step, line, line_step, count, n, past = values[:7]
-        element = ranks.ranks.rank
-        size = n.type(ranks.ranks.bytes)
+        element = kind.state.type
+        size = n.type(kind.state.bytes)
 
         def strip(vector: Any, number: Any, _line: Any, first: Any, _done: Any, few: Any) -> None:
             value = _load(
                 builder, _place(builder, line, (number, line_step), (first, size)), vector
             )
             place = _place(builder, target, (number, target_step))
-            bits = _nearest_bits(context, builder, value, ranks.ranks)
+            bits = _nearest_bits(context, builder, value, kind.state)
             _store_past(builder, bits, place, first, few, past)
 
         _runs(context, builder, _vector(element), count, n.type(1), n, strip)
         return context.get_dummy_value()
 
-    return types.void(*(types.int64,) * 6, types.boolean, ranks), codegen
+    return types.void(*(types.int64,) * 6, types.boolean, kind), codegen
 
 
 GIVEN_LANES = 16  # taken together
@@ -1267,13 +1267,13 @@ def _giving(apart: bool) -> Any:
         found: Any,
         given: Any,
         lanes: Any,
-        ranks: Any,
+        kind: Any,
     ) -> Any:
         def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
             target, table, count, found, given, lanes, *_ = values
             i64 = lanes.type
-            bits = ranks.ranks.element
-            element = bits if apart else ranks.ranks.rank
+            bits = kind.state.element
+            element = bits if apart else kind.state.type
             vector, elements, positions = (
                 ir.VectorType(t, GIVEN_LANES) for t in (bits, element, i64)
             )
@@ -1285,9 +1285,9 @@ def _giving(apart: bool) -> Any:
                 few = None if left is None else _few(context, builder, vector, left)
                 value = _load_few(builder, at(given, lane, bits.width // 8), few, vector)
                 if apart:
-                    value = _as_sum(builder, value, ranks.ranks)
+                    value = _as_sum(builder, value, kind.state)
                 else:
-                    value = _float_of(context, builder, value, ranks.ranks.dtype, element)
+                    value = _float_of(context, builder, value, kind.state.dtype, element)
                 wanted = _load(builder, at(found, lane, 8), positions)
                 lanes_at = builder.add(target, builder.mul(lane, i64(_width(element) // 8)))
                 with cgutils.for_range(builder, count) as loop:
@@ -1306,7 +1306,7 @@ def _giving(apart: bool) -> Any:
             _strips(builder, GIVEN_LANES, lanes, strip)
             return context.get_dummy_value()
 
-        return types.void(*(types.int64,) * 6, ranks), codegen
+        return types.void(*(types.int64,) * 6, kind), codegen
 
     return give
 
@@ -1578,7 +1578,7 @@ class FoundRow(NamedTuple):
 
 
 @separate
-def _add_found(block, row, ranks):
+def _add_found(block, row, kind):
     """Add the gradients of a row of windows to the sums of their positions.
 
     Amid the chunk this takes 1.4 times as long; so does one loop for both cases.
@@ -1588,35 +1588,35 @@ def _add_found(block, row, ranks):
         for i in range(row.count):
             position = load_integer(np.int64(0), found + i * 8) - block.begin
             if 0 <= position < block.count:
-                value = load_float(ranks, given + i * row.step)
-                add_to_sum(block.to + position * block.step, 0, value, ranks)
+                value = load_float(kind, given + i * row.step)
+                add_to_sum(block.to + position * block.step, 0, value, kind)
         return
     for _ in range(row.count):
         for lane in range(row.lanes):
             position = load_integer(np.int64(0), found + lane * 8) - block.begin
             if 0 <= position < block.count:
-                value = load_float(ranks, given + lane * row.lane_step)
-                add_to_sum(block.to + position * block.step, lane, value, ranks)
+                value = load_float(kind, given + lane * row.lane_step)
+                add_to_sum(block.to + position * block.step, lane, value, kind)
         found += row.lanes * 8
         given += row.step
 
 
 @separate
-def _put_found(block, row, ranks):
+def _put_found(block, row, kind):
     """As _add_found, of windows that have no position in common: to the output itself, which is 0 before."""
     found, given = row.found, row.given
     if row.lanes == 1:
         for i in range(row.count):
             position = load_integer(np.int64(0), found + i * 8) - block.begin
             if 0 <= position < block.count:
-                copy_as_sum(ranks, block.to + position * block.step, given + i * row.step)
+                copy_as_sum(kind, block.to + position * block.step, given + i * row.step)
         return
     for _ in range(row.count):
         for lane in range(row.lanes):
             position = load_integer(np.int64(0), found + lane * 8) - block.begin
             if 0 <= position < block.count:
-                place = block.to + position * block.step + lane * element_size(ranks)
-                copy_as_sum(ranks, place, given + lane * row.lane_step)
+                place = block.to + position * block.step + lane * element_size(kind)
+                copy_as_sum(kind, place, given + lane * row.lane_step)
         found += row.lanes * 8
         given += row.step
 
@@ -1629,7 +1629,7 @@ def _giving_row(give: Any) -> Any:
     """
 
     @separate
-    def give_row(block, row, spatial, axes, number, box, table, ranks):
+    def give_row(block, row, spatial, axes, number, box, table, kind):
         inner = axes - 1
         axis = axis_of(spatial, inner, COLUMNS)
         places = integers(table)
@@ -1650,7 +1650,7 @@ def _giving_row(give: Any) -> Any:
                         places[2 * held + 1] = (position - block.begin) * block.step
                         held += 1
                     position += place_step
-            give(block.to, table, held, found, given, row.lanes, ranks)
+            give(block.to, table, held, found, given, row.lanes, kind)
             found += row.lanes * 8
             given += row.step
 
@@ -1662,9 +1662,9 @@ _put_row = _giving_row(put_lanes)
 
 
 @helper
-def _zero_block(out, step, n, columns, ranks):
+def _zero_block(out, step, n, columns, kind):
     """Set n positions of so many columns, which adjoin, to 0."""
-    row = columns * element_size(ranks)
+    row = columns * element_size(kind)
     runs = n
     if step == row:
         row, runs = row * n, 1
@@ -1673,9 +1673,9 @@ def _zero_block(out, step, n, columns, ranks):
 
 
 @helper
-def _write_sums(to, line, runs, run_out, line_step, n, step, spare, past, ranks):
+def _write_sums(to, line, runs, run_out, line_step, n, step, spare, past, kind):
     """Store the elements nearest to runs of n adjoining sums, `step` bytes apart; if `past`, past the caches."""
-    size = element_size(ranks)
+    size = element_size(kind)
     adjoining = step == size
     for r in range(1 if adjoining else runs):
         round_sums(
@@ -1686,11 +1686,11 @@ def _write_sums(to, line, runs, run_out, line_step, n, step, spare, past, ranks)
             runs if adjoining else 1,
             n,
             past and adjoining,
-            ranks,
+            kind,
         )
         if not adjoining:
             for i in range(n):
-                copy_element(to + r * run_out + i * step, spare + i * size, ranks)
+                copy_element(to + r * run_out + i * step, spare + i * size, kind)
 
 
 def gradient(dtype, apart, side_by_side):
@@ -1703,7 +1703,7 @@ def gradient(dtype, apart, side_by_side):
     part of this one. `apart`: no two windows have a position in common, there is OUT_DENSE, and lanes adjoin in the
     output. `side_by_side`: there are several lanes, which adjoin in the gradients, and MOST_PLACES of a window at most.
     """
-    ranks = Sums(dtype, 32 if FLOAT_BITS[dtype] == 16 else 64)
+    kind = Sums(dtype, 32 if FLOAT_BITS[dtype] == 16 else 64)
     zero = np.int64(0)
     give_row = _put_row if apart else _add_row
 
@@ -1714,7 +1714,7 @@ def gradient(dtype, apart, side_by_side):
         inner = axes - 1
         weights, given_steps = axis_of(spatial, 1, WEIGHT), axis_of(spatial, 1, OTHER_STEP)
         out_steps = axis_of(spatial, 1, OUT_STEP)
-        size, item_bytes = rank_size(ranks), element_size(ranks)
+        size, item_bytes = state_size(kind), element_size(kind)
         pitch, given_lane_step = settings[PITCH], settings[LANE_OTHER]
         given_step = axis_of(spatial, inner, COLUMNS)[OTHER_STEP]
         most_planes = settings[SEVERAL]
@@ -1763,10 +1763,10 @@ def gradient(dtype, apart, side_by_side):
             if apart:
                 base, plane_step, row_bytes = target + begin_at * out_step, plane_out, out_step
                 for p in range(several):
-                    _zero_block(base + p * plane_step, out_step, block, columns, ranks)
+                    _zero_block(base + p * plane_step, out_step, block, columns, kind)
             else:
                 base, plane_step, row_bytes = sums, block * pitch * size, pitch * size
-                clear_ranks(sums, several * block * pitch, ranks)
+                clear_states(sums, several * block * pitch, kind)
             _find_windows(windows, blocks, axes, spatial)
             for part in range(_cut(windows, axes, held // (several * pitch))):
                 outputs = _take_part(windows, axes, part)
@@ -1784,11 +1784,11 @@ def gradient(dtype, apart, side_by_side):
                     found_row = FoundRow(at, start, n, given_step, columns, given_lane_step)
                     if side_by_side:
                         boxes, places = integers(lists), lists + box_bytes
-                        give_row(place, found_row, found_windows, axes, row, boxes, places, ranks)
+                        give_row(place, found_row, found_windows, axes, row, boxes, places, kind)
                     elif apart:
-                        _put_found(place, found_row, ranks)
+                        _put_found(place, found_row, kind)
                     else:
-                        _add_found(place, found_row, ranks)
+                        _add_found(place, found_row, kind)
                     at += n * columns * 8
             if apart:
                 continue
@@ -1818,7 +1818,7 @@ def gradient(dtype, apart, side_by_side):
                         element_out,
                         spare,
                         settings[PAST] != 0,
-                        ranks,
+                        kind,
                     )
         if settings[PAST] != 0:
             drain_stores()

@@ -853,7 +853,7 @@ def _lesser(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.icmp_signed("<", a, b), a, b)
 
 
-WIDEST = 2  # registers of a vector of ranks, at most
+WIDEST = 2  # registers of a vector of states, at most
 
 
 def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:

@@ -668,74 +668,74 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
             pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
 
 
-class Ranks:
-    """What is kept of the elements of a pooling: a constant of compiled code.
+class PoolState:
+    """What kind of states a pooling keeps: a constant of compiled code.
 
     Attributes:
         name: the same for the same.
         element: the integer that holds an element's bits.
-        rank: what holds a rank, an integer or a float.
-        sums: whether ranks are added up.
-        positions: whether a rank has the position of its element.
+        type: what holds a state, an integer or a float.
+        sums: whether states are added up.
+        positions: whether a state has the position of its element.
         divided: whether sums are divided in the end.
     """
 
     divided = False
 
     def __init__(
-        self, name: str, width: int, rank: Any, *, sums: bool = False, positions: bool = False
+        self, name: str, width: int, type_: Any, *, sums: bool = False, positions: bool = False
     ) -> None:
         self.name = name
         self.element = ir.IntType(width)
-        self.rank = rank
+        self.type = type_
         self.sums = sums
         self.positions = positions
 
     @property
     def bytes(self) -> int:
-        """Of a rank."""
-        return _width(self.rank) // 8
+        """Of a state."""
+        return _width(self.type) // 8
 
     def rule(self, builder: Any, signature: Any, values: Any) -> Any:
-        """What ranks are made by: the last argument of an intrinsic."""
+        """What states are made by: the last argument of an intrinsic."""
         raise NotImplementedError
 
     def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
-        """The ranks of elements; `position` is inverted (None: ranks have none)."""
+        """The states of elements; `position` is inverted (None: states have none)."""
         raise NotImplementedError
 
     def lowest(self, builder: Any, rule: Any) -> Any:
-        """The least rank of an element."""
+        """The least state of an element."""
         raise NotImplementedError
 
 
-class _RanksType(types.Type):
-    def __init__(self, ranks: Ranks) -> None:
-        self.ranks = ranks
-        super().__init__(ranks.name)
+class _StateType(types.Type):
+    def __init__(self, state: PoolState) -> None:
+        self.state = state
+        super().__init__(state.name)
 
 
-register_model(_RanksType)(models.OpaqueModel)
+register_model(_StateType)(models.OpaqueModel)
 
 
-@typeof_impl.register(Ranks)
-def _type_of_ranks(ranks: Any, _context: Any) -> _RanksType:
-    return _RanksType(ranks)
+@typeof_impl.register(PoolState)
+def _type_of_state(state: Any, _context: Any) -> _StateType:
+    return _StateType(state)
 
 
-@lower_constant(_RanksType)
-def _constant_ranks(context: Any, _builder: Any, _type: Any, _ranks: Ranks) -> Any:
+@lower_constant(_StateType)
+def _constant_state(context: Any, _builder: Any, _type: Any, _state: PoolState) -> Any:
     return context.get_dummy_value()
 
 
-def _rank_parts(ranks: Any) -> int:
-    """Vectors of ranks that as many elements have as a vector holds."""
-    return int(ranks.bytes * 8 // ranks.element.width)
+def _state_parts(state: Any) -> int:
+    """Vectors of states that as many elements have as a vector holds."""
+    return int(state.bytes * 8 // state.element.width)
 
 
-rank_size = _constant(lambda ranks: ranks.ranks.bytes)
-element_size = _constant(lambda ranks: ranks.ranks.element.width // 8)  # bytes
-rank_parts = _constant(lambda ranks: _rank_parts(ranks.ranks))
+state_size = _constant(lambda kind: kind.state.bytes)
+element_size = _constant(lambda kind: kind.state.element.width // 8)  # bytes
+state_parts = _constant(lambda kind: _state_parts(kind.state))
 
 
 def _scalar(type_: Any) -> Any:
@@ -747,7 +747,7 @@ def _is_float(type_: Any) -> bool:
 
 
 def _width(type_: Any) -> int:
-    """Bits of a rank."""
+    """Bits of a state."""
     if _is_float(type_):
         return 32 if type_ == ir.FloatType() else 64
     return int(type_.width)
@@ -954,7 +954,7 @@ _HALF = ir.IntType(64)
 
 
 def _held(vector: Any) -> Any:
-    """The type that holds a vector of ranks in registers."""
+    """The type that holds a vector of states in registers."""
     if vector.element != ir.IntType(128):
         return vector
     half = ir.VectorType(_HALF, vector.count)
@@ -965,19 +965,19 @@ def _is_halved(type_: Any) -> bool:
     return isinstance(type_, ir.LiteralStructType)
 
 
-def _halves(builder: Any, ranks: Any) -> tuple[Any, Any]:
+def _halves(builder: Any, states: Any) -> tuple[Any, Any]:
     """The upper and the lower halves."""
-    return builder.extract_value(ranks, 0), builder.extract_value(ranks, 1)
+    return builder.extract_value(states, 0), builder.extract_value(states, 1)
 
 
 def _of_halves(builder: Any, upper: Any, lower: Any) -> Any:
-    """Ranks with these upper and lower halves."""
-    ranks = ir.Constant(ir.LiteralStructType([upper.type, lower.type]), ir.Undefined)
-    return builder.insert_value(builder.insert_value(ranks, upper, 0), lower, 1)
+    """States with these upper and lower halves."""
+    states = ir.Constant(ir.LiteralStructType([upper.type, lower.type]), ir.Undefined)
+    return builder.insert_value(builder.insert_value(states, upper, 0), lower, 1)
 
 
-def _load_ranks(builder: Any, pointer: Any, vector: Any) -> Any:
-    """Load a vector of ranks of any alignment."""
+def _load_states(builder: Any, pointer: Any, vector: Any) -> Any:
+    """Load a vector of states of any alignment."""
     if not _is_halved(_held(vector)):
         return _load(builder, pointer, vector)
     pairs = _load(builder, pointer, ir.VectorType(_HALF, 2 * vector.count))
@@ -985,16 +985,16 @@ def _load_ranks(builder: Any, pointer: Any, vector: Any) -> Any:
     return _of_halves(builder, upper, lower)
 
 
-def _store_ranks(builder: Any, ranks: Any, pointer: Any) -> None:
-    """Store ranks at any alignment."""
-    if _is_halved(ranks.type):
-        upper, lower = _halves(builder, ranks)
-        ranks = _interleaved(builder, lower, upper)
-    _store(builder, ranks, pointer)
+def _store_states(builder: Any, states: Any, pointer: Any) -> None:
+    """Store states at any alignment."""
+    if _is_halved(states.type):
+        upper, lower = _halves(builder, states)
+        states = _interleaved(builder, lower, upper)
+    _store(builder, states, pointer)
 
 
 def _least(type_: Any) -> Any:
-    """Padding's rank."""
+    """Padding's state."""
     if _is_halved(type_):
         upper, lower = type_.elements
         return ir.Constant(type_, [_least(upper), ir.Constant(lower, None)])
@@ -1007,7 +1007,7 @@ def _least(type_: Any) -> Any:
 
 
 def _joined(builder: Any, a: Any, b: Any) -> Any:
-    """The rank of two together."""
+    """The state of two together."""
     if _is_halved(a.type):
         (upper, lower), (upper_b, lower_b) = _halves(builder, a), _halves(builder, b)
         same = builder.icmp_signed("==", upper, upper_b)
@@ -1021,7 +1021,7 @@ def _joined(builder: Any, a: Any, b: Any) -> Any:
 
 
 def _selected(builder: Any, mask: Any, a: Any, b: Any) -> Any:
-    """Ranks of `a` in the masked lanes, of `b` in others."""
+    """States of `a` in the masked lanes, of `b` in others."""
     if not _is_halved(a.type):
         return builder.select(mask, a, b)
     (upper, lower), (upper_b, lower_b) = _halves(builder, a), _halves(builder, b)
@@ -1029,8 +1029,8 @@ def _selected(builder: Any, mask: Any, a: Any, b: Any) -> Any:
     return _of_halves(builder, upper, builder.select(mask, lower, lower_b))
 
 
-def _collected_ranks(builder: Any, vectors: list[Any], places: list[int]) -> Any:
-    """As _collected, of ranks."""
+def _collected_states(builder: Any, vectors: list[Any], places: list[int]) -> Any:
+    """As _collected, of states."""
     if not _is_halved(vectors[0].type):
         return _collected(builder, vectors, places)
     halves = zip(*(_halves(builder, vector) for vector in vectors), strict=True)
@@ -1046,23 +1046,23 @@ def _resize(builder: Any, value: Any, element: Any) -> Any:
     return builder.trunc(value, target) if width > element.width else builder.sext(value, target)
 
 
-def _low(rank: Any, element: Any) -> Any:
-    """What positions are computed in: as wide as the element where the halves of a rank are put together."""
-    return element if rank.width == 2 * element.width else rank
+def _low(state: Any, element: Any) -> Any:
+    """What positions are computed in: as wide as the element where the halves of a state are put together."""
+    return element if state.width == 2 * element.width else state
 
 
-def farthest(rank: int, bits: int) -> int:
-    """From where positions count back, and how many there may be, in ranks of so many bits of elements of `bits`.
+def farthest(state: int, bits: int) -> int:
+    """From where positions count back, and how many there may be, in states of so many bits of elements of `bits`.
 
-    The lower half of ranks of 128 bits has no sign, so that it is compared as the upper one is.
+    The lower half of states of 128 bits has no sign, so that it is compared as the upper one is.
     """
-    return int(2 ** (min(rank - bits, 63) - 1) - 1)
+    return int(2 ** (min(state - bits, 63) - 1) - 1)
 
 
-def _inverted(builder: Any, position: Any, rank: Any, element: Any) -> Any:
-    """What stands in the lower bits of a rank for a 64-bit position: less for a later one, never 0."""
-    low = _low(rank, element)
-    left = builder.sub(low(farthest(rank.width, element.width)), _resize(builder, position, low))
+def _inverted(builder: Any, position: Any, state: Any, element: Any) -> Any:
+    """What stands in the lower bits of a state for a 64-bit position: less for a later one, never 0."""
+    low = _low(state, element)
+    left = builder.sub(low(farthest(state.width, element.width)), _resize(builder, position, low))
     return builder.shl(left, low(1))
 
 
@@ -1117,7 +1117,7 @@ def _greatest_lane(builder: Any, keys: Any) -> Any:
     return _call(builder, name, vector.element, keys)
 
 
-WIDEST = 2  # registers of a vector of ranks, at most
+WIDEST = 2  # registers of a vector of states, at most
 
 
 def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
@@ -1205,7 +1205,7 @@ class Planes(NamedTuple):
 class Lines(NamedTuple):
     """Alike lines of a plane, or places of one line, and the steps from one to the next."""
 
-    place: Any  # where the first one's ranks are to be
+    place: Any  # where the first one's states are to be
     source: Any
     position: Any
     count: Any
@@ -1215,7 +1215,7 @@ class Lines(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of columns, one for each element of a window, from which ranks are joined."""
+    """Rows of columns, one for each element of a window, from which states are joined."""
 
     offsets: Any  # address of a table of int64: where they begin, from the line's source
     positions: Any  # address of a table of int64: twice their positions
@@ -1226,9 +1226,9 @@ class Rows(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """What ranks are yet to be joined of: so many, `step` ranks apart, the last of them `last` ranks from the first.
+    """What states are yet to be joined of: so many, `step` states apart, the last of them `last` states from the first.
 
-    `stride`: ranks from one output to the next, one of NEAR_STEPS where outputs are stored; before, of planes side by
+    `stride`: states from one output to the next, one of NEAR_STEPS where outputs are stored; before, of planes side by
     side, places.
     """
 
@@ -1256,7 +1256,7 @@ class Scratch(NamedTuple):
     offsets: Any  # of a window's elements but for the last axis, and twice their positions: two tables of int64
     positions: Any
     box: Any
-    lines: Any  # of ranks, and buffers for as many
+    lines: Any  # of states, and buffers for as many
     doubled: Any
     rest: Any  # what does not fill a whole piece of a window; None but for sums
     divisors: Any  # of columns, then of rows; None but for sums
@@ -1277,39 +1277,38 @@ AHEAD_IN_ROW = 8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are p
 
 
 @intrinsic
-def clear_ranks(_context: Any, line: Any, n: Any, ranks: Any) -> Any:
-    """Set n ranks, and up to a vector more, to padding."""
+def clear_states(_context: Any, line: Any, n: Any, kind: Any) -> Any:
+    """Set n states, and up to a vector more, to padding."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
         i64 = ir.IntType(64)
         start = _pointer(builder, values[0])
-        stop = builder.mul(values[1], i64(ranks.ranks.bytes))
+        stop = builder.mul(values[1], i64(kind.state.bytes))
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
-            _store_ranks(builder, _least(_held(vector)), builder.gep(start, [offset]))
+            _store_states(builder, _least(_held(vector)), builder.gep(start, [offset]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, ranks), codegen
+    return types.void(types.int64, types.int64, kind), codegen
 
 
-def _rank_rows(
-    context: Any, builder: Any, signature: Any, values: Any, ranks: Ranks, apart: bool
+def _join_rows_of(
+    context: Any, builder: Any, signature: Any, values: Any, kept: PoolState, apart: bool
 ) -> None:
-    """See rank_rows; `apart`: columns do not adjoin."""
+    """See join_rows; `apart`: columns do not adjoin."""
     planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
     lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
     rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
-    rank = ranks.rank
     i64 = ir.IntType(64)
-    rule = ranks.rule(builder, signature, values)
+    rule = kept.rule(builder, signature, values)
     offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
     ahead, level = i64(AHEAD), 2
     if _zen(context) >= 5:
         places = builder.icmp_signed("!=", rows.along, i64(0))
         ahead, level = builder.select(places, i64(AHEAD_IN_ROW), ahead), 1
-    whole = _vector(rank, WIDEST if ranks.positions else 1)
-    if ranks.positions:
-        low = ir.VectorType(_low(rank, ranks.element), whole.count)
+    whole = _vector(kept.type, WIDEST if kept.positions else 1)
+    if kept.positions:
+        low = ir.VectorType(_low(kept.type, kept.element), whole.count)
         numbers = ir.Constant(low, list(range(0, 2 * low.count, 2)))
         along = _splat(builder, _resize(builder, rows.along, low.element), low)
         steps = builder.mul(along, numbers)
@@ -1318,29 +1317,29 @@ def _rank_rows(
     def strip(
         rounds: Any, vector: Any, plane: Any, number: Any, column: Any, done: Any, few: Any
     ) -> None:
-        narrow = ir.VectorType(ranks.element, vector.count)
+        narrow = ir.VectorType(kept.element, vector.count)
         held = _held(vector)
         best, least = cgutils.alloca_once(builder, held), _least(held)
-        size = i64(ranks.bytes)
+        size = i64(kept.bytes)
         steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
         place = _place(builder, lines.place, *steps_to)
-        if ranks.sums:
+        if kept.sums:
             builder.store(least, best)
         else:
-            old = _load_ranks(builder, place, vector)
+            old = _load_states(builder, place, vector)
             begin = least
-            if not ranks.positions:
-                lowest = _splat(builder, ranks.lowest(builder, rule), vector)
+            if not kept.positions:
+                lowest = _splat(builder, kept.lowest(builder, rule), vector)
                 begin = lowest if few is None else builder.select(few.mask, lowest, least)
             builder.store(builder.select(fresh, begin, old), best)
         step = rows.step if apart else i64(narrow.element.width // 8)
         steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
         first = _place(builder, lines.source, *steps_to)
         start = None
-        if ranks.positions:
+        if kept.positions:
             start = builder.add(lines.position, builder.mul(number, lines.position_step))
             start = builder.add(start, builder.mul(column, rows.along))
-            start = _inverted(builder, start, rank, ranks.element)
+            start = _inverted(builder, start, kept.type, kept.element)
             start = builder.sub(_splat(builder, start, low), steps)
 
         def join_row(row: Any) -> None:
@@ -1348,7 +1347,7 @@ def _rank_rows(
             pointer = builder.gep(first, [offset])
             _prefetch(builder, builder.gep(pointer, [ahead]), level)
             where = None
-            if ranks.positions:
+            if kept.positions:
                 where = builder.load(builder.gep(positions, [row]))
                 where = _splat(builder, _resize(builder, where, low.element), low)
                 where = builder.sub(start, where)
@@ -1358,15 +1357,15 @@ def _rank_rows(
                 bits = _load_apart(builder, address, step, narrow, count)
             else:
                 bits = _load_few(builder, pointer, few, narrow)
-            rank = ranks.of(context, builder, bits, where, rule)
+            state = kept.of(context, builder, bits, where, rule)
             if few is not None:
-                rank = _selected(builder, few.mask, rank, least)
-            builder.store(_joined(builder, rank, builder.load(best)), best)
+                state = _selected(builder, few.mask, state, least)
+            builder.store(_joined(builder, state, builder.load(best)), best)
 
         _rounds(builder, rounds, join_row)
         found = builder.load(best)
-        if not ranks.sums:
-            _store_ranks(builder, found, place)
+        if not kept.sums:
+            _store_states(builder, found, place)
             return
         with builder.if_else(fresh) as (then, otherwise):
             with then:
@@ -1379,7 +1378,7 @@ def _rank_rows(
     counts = planes.count, lines.count, rows.columns
 
     def strips(rounds: Any) -> None:
-        halves = not ranks.positions and not apart  # `steps` are those of a whole vector
+        halves = not kept.positions and not apart  # `steps` are those of a whole vector
         _runs(context, builder, whole, *counts, partial(strip, rounds), halves)
 
     if apart:
@@ -1388,26 +1387,27 @@ def _rank_rows(
         _by_count(builder, rows.count, strips)
 
 
-def _ranking(apart: bool) -> Any:
-    """An intrinsic that ranks rows of columns that adjoin, or of others."""
+def _joining_rows(apart: bool) -> Any:
+    """An intrinsic that joins rows of columns that adjoin, or of others."""
 
     @intrinsic
-    def rank(
-        _context: Any, planes: Any, lines: Any, rows: Any, fresh: Any, ranks: Any, rule: Any
+    def join(
+        _context: Any, planes: Any, lines: Any, rows: Any, fresh: Any, kind: Any, rule: Any
     ) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            _rank_rows(context, builder, signature, values, ranks.ranks, apart)
+            _join_rows_of(context, builder, signature, values, kind.state, apart)
             return context.get_dummy_value()
 
-        return types.void(planes, lines, rows, types.boolean, ranks, rule), codegen
+        return types.void(planes, lines, rows, types.boolean, kind, rule), codegen
 
-    return rank
+    return join
 
 
-# The joint rank of each column over all rows, kept in a register meanwhile, for lines of planes. A line may be written
-# WIDEST registers further than its columns, with padding or with what stood there. `fresh`: its old ranks do not count.
-rank_rows = _ranking(apart=False)
-rank_rows_apart = _ranking(apart=True)
+# The joint state of each column over all rows, kept in a register meanwhile, for lines of planes. A line may be written
+# WIDEST registers further than its columns, with padding or with what stood there. `fresh`: its old states do not
+# count.
+join_rows = _joining_rows(apart=False)
+join_rows_apart = _joining_rows(apart=True)
 
 
 def _folded(
@@ -1425,12 +1425,12 @@ def _folded(
     several = builder.icmp_signed(">", i64(count) if isinstance(count, int) else count, i64(1))
     first = builder.select(several, i64(0), last)
     for one, place in zip(best, places, strict=True):
-        builder.store(_load_ranks(builder, builder.gep(place, [first]), vector), one)
+        builder.store(_load_states(builder, builder.gep(place, [first]), vector), one)
 
     def join(offset: Any) -> None:
         for one, place in zip(best, places, strict=True):
-            rank = _load_ranks(builder, builder.gep(place, [offset]), vector)
-            builder.store(_joined(builder, builder.load(one), rank), one)
+            state = _load_states(builder, builder.gep(place, [offset]), vector)
+            builder.store(_joined(builder, builder.load(one), state), one)
 
     between = count - 2 if isinstance(count, int) else builder.sub(count, i64(2))
     _rounds(builder, between, lambda n: join(builder.mul(builder.add(n, i64(1)), step)))
@@ -1440,8 +1440,8 @@ def _folded(
 
 
 @intrinsic
-def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, ranks: Any) -> Any:
-    """target[i] = source[i], source[i + step], .., source[i + last] joined, for n ranks and up to a vector more.
+def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, kind: Any) -> Any:
+    """target[i] = source[i], source[i + step], .., source[i + last] joined, for n states and up to a vector more.
 
     May be in place. One piece: a copy of those at `last`.
     """
@@ -1450,19 +1450,19 @@ def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, rank
         _prefer_small_code(builder)
         target, source, n = values[:3]
         joined_of = Pieces(*cgutils.unpack_tuple(builder, values[3]))
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
         i64 = ir.IntType(64)
-        size = i64(ranks.ranks.bytes)
+        size = i64(kind.state.bytes)
         near, to = _pointer(builder, source), _pointer(builder, target)
         step, last = builder.mul(joined_of.step, size), builder.mul(joined_of.last, size)
         shifts = (joined_of.count, step, last)
         stop = builder.mul(n, size)
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
             (best,) = _folded(builder, builder.gep(near, [offset]), 1, vector, shifts)
-            _store_ranks(builder, best, builder.gep(to, [offset]))
+            _store_states(builder, best, builder.gep(to, [offset]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.int64, pieces, ranks), codegen
+    return types.void(types.int64, types.int64, types.int64, pieces, kind), codegen
 
 
 @intrinsic
@@ -1477,9 +1477,9 @@ def fold_block(
     n: Any,
     window: Any,
     count: Any,
-    ranks: Any,
+    kind: Any,
 ) -> Any:
-    """Join n ranks, a vector at least, of `window` rows from a row on, and of as many from `count` - 1 more rows on.
+    """Join n states, a vector at least, of `window` rows from a row on, and of as many from `count` - 1 more rows on.
 
     Rows are `step` bytes apart, planes the given bytes; count <= window. The last row of the first window is in all of
     them: up to it rows are joined backwards, after it onwards, so that a window costs as much whatever it has.
@@ -1489,9 +1489,9 @@ def fold_block(
         target, source, planes, target_plane, source_plane, step = values[:6]
         n, window, count = values[6:9]
         _prefer_small_code(builder)
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
         i64 = n.type
-        one, size, lanes = i64(1), i64(ranks.ranks.bytes), i64(vector.count)
+        one, size, lanes = i64(1), i64(kind.state.bytes), i64(vector.count)
         end = builder.sub(n, lanes)
         least = _least(_held(vector))
         best = cgutils.alloca_once(builder, least.type)
@@ -1504,8 +1504,8 @@ def fold_block(
                 return builder.gep(start, [builder.mul(row, step)])
 
             def join_row(row: Any) -> Any:
-                rank = _load_ranks(builder, place(rows, row), vector)
-                joined = _joined(builder, rank, builder.load(best))
+                state = _load_states(builder, place(rows, row), vector)
+                joined = _joined(builder, state, builder.load(best))
                 builder.store(joined, best)
                 return joined
 
@@ -1514,12 +1514,12 @@ def fold_block(
                 join_row(builder.add(count, loop.index))
             with cgutils.for_range(builder, count) as loop:
                 row = builder.sub(builder.sub(count, one), loop.index)
-                _store_ranks(builder, join_row(row), place(windows, row))
+                _store_states(builder, join_row(row), place(windows, row))
             builder.store(least, best)
             with cgutils.for_range_slice(builder, one, count, one, i64) as (row, _):
                 more = join_row(builder.add(builder.sub(window, one), row))
-                rank = _load_ranks(builder, place(windows, row), vector)
-                _store_ranks(builder, _joined(builder, rank, more), place(windows, row))
+                state = _load_states(builder, place(windows, row), vector)
+                _store_states(builder, _joined(builder, state, more), place(windows, row))
 
         with (
             cgutils.for_range(builder, planes) as loop,
@@ -1529,18 +1529,18 @@ def fold_block(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(*(i64,) * 9, ranks), codegen
+    return types.void(*(i64,) * 9, kind), codegen
 
 
 def _fold_runs(
     context: Any, builder: Any, vector: Any, runs: Any, run: Any, halves: bool = False
 ) -> None:
-    """`run(plane, number, ranks, first, few)` for the folded ranks of strips of the runs; for `halves` see _runs."""
+    """`run(plane, number, states, first, few)` for the folded states of strips of the runs; for `halves` see _runs."""
     runs = Runs(*cgutils.unpack_tuple(builder, runs))
     pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
     i64 = runs.n.type
-    bytes_of_rank = _width(vector.element) // 8
-    size = i64(bytes_of_rank)
+    state_bytes = _width(vector.element) // 8
+    size = i64(state_bytes)
     shifts = builder.mul(pieces.step, size), builder.mul(pieces.last, size)
 
     def near(
@@ -1553,12 +1553,12 @@ def _fold_runs(
         _done: Any,
         few: Any,
     ) -> None:
-        apart = i64(stride * bytes_of_rank)
+        apart = i64(stride * state_bytes)
         steps = (plane, runs.plane_line), (number, runs.line_step), (first, apart)
         source = _place(builder, runs.line, *steps)
         joined = _folded(builder, source, stride, vector, (count, *shifts))
         places = list(range(0, stride * vector.count, stride))
-        run(plane, number, _collected_ranks(builder, joined, places), first, few)
+        run(plane, number, _collected_states(builder, joined, places), first, few)
 
     def strips(stride: int, halves: bool, count: Any) -> None:
         counts = runs.planes, runs.count, runs.n
@@ -1575,27 +1575,27 @@ def _fold_runs(
 
 
 @intrinsic
-def copy_rank(_context: Any, target: Any, source: Any, ranks: Any) -> Any:
-    """Copy one rank."""
+def copy_state(_context: Any, target: Any, source: Any, kind: Any) -> Any:
+    """Copy one state."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        rank = _load(builder, _pointer(builder, values[1]), ranks.ranks.rank)
-        _store(builder, rank, _pointer(builder, values[0]))
+        state = _load(builder, _pointer(builder, values[1]), kind.state.type)
+        _store(builder, state, _pointer(builder, values[0]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, ranks), codegen
+    return types.void(types.int64, types.int64, kind), codegen
 
 
 @intrinsic
-def copy_element(_context: Any, target: Any, source: Any, ranks: Any) -> Any:
+def copy_element(_context: Any, target: Any, source: Any, kind: Any) -> Any:
     """Copy the bits of one element."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[1]), ranks.ranks.element)
+        bits = _load(builder, _pointer(builder, values[1]), kind.state.element)
         _store(builder, bits, _pointer(builder, values[0]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, ranks), codegen
+    return types.void(types.int64, types.int64, kind), codegen
 
 
 # A walk by lines, by packed or transposed planes or window by window is made of these settings, then two tables of
@@ -1613,7 +1613,7 @@ DENSE = 8  # bytes from one spatial position to the next, where one stride serve
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
 PLANE = 11  # positions of a spatial plane
-LINE = 12  # lines, packed: ranks from one line to the next
+LINE = 12  # lines, packed: states from one line to the next
 BUFFER = 13  # lines, packed: bytes of all lines
 TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too; packed: sums by doubling
 BATCH = 15  # lengths of the tables
@@ -1622,7 +1622,7 @@ RULE = 17  # of the greatest: flip, nan_key and inf
 BLANK = 20  # the value of a window of nothing but padding
 PLANES = 21  # packed: planes of an item; lines: as well, one after the other, or 1 where an item is a part of one
 TABLE_AT = 22  # packed: the address of the table
-PLANE_PITCH = 23  # packed: ranks from one plane to the next
+PLANE_PITCH = 23  # packed: states from one plane to the next
 KEPT = 24  # packed: the same of the rows that are kept, where not all are; else 0
 PART_BYTES = 25  # transposed: of one vector of each position
 PAST = 26  # lines, gradients: outputs, or indices where they are wanted, go past the caches
@@ -1630,10 +1630,10 @@ EDGE = 27  # direct: see window_group; 0: each window by itself
 OWN = 28  # and further: those that a kernel module has besides
 SETTINGS = 32
 
-GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
-# The largest stride of outputs that are picked out of whole vectors of ranks: 0.45 to 0.8 of the time of 3 and 4.
+GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what join_rows may write there
+# The largest stride of outputs that are picked out of whole vectors of states: 0.45 to 0.8 of the time of 3 and 4.
 NEAR_STRIDE = NEAR_STEPS[-1]
-# Behind all lines: where every second rank is wanted, twice as much is read, and so on.
+# Behind all lines: where every second state is wanted, twice as much is read, and so on.
 SLACK_BYTES = NEAR_STRIDE * GAP_BYTES
 
 
@@ -1648,15 +1648,15 @@ def pool_tables(walk):
 FLOAT_BITS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
 
 
-class Sums(Ranks):
+class Sums(PoolState):
     """Sums, of `width` bits, of elements of a data type; `divided`: in the end each is divided by a divisor."""
 
     def __init__(
         self, dtype: str, width: int, *, divided: bool = False, operation: str = "elements"
     ) -> None:
-        rank = ir.FloatType() if width == 32 else ir.DoubleType()
+        type_ = ir.FloatType() if width == 32 else ir.DoubleType()
         name = f"Sums({dtype}, {width}, {operation}, {divided})"
-        super().__init__(name, FLOAT_BITS[dtype], rank, sums=True)
+        super().__init__(name, FLOAT_BITS[dtype], type_, sums=True)
         self.dtype = dtype
         self.divided = divided
 
@@ -1664,10 +1664,10 @@ class Sums(Ranks):
         return values[-1]
 
     def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
-        return _float_of(context, builder, bits, self.dtype, self.rank)
+        return _float_of(context, builder, bits, self.dtype, self.type)
 
     def lowest(self, builder: Any, rule: Any) -> Any:
-        return _least(self.rank)
+        return _least(self.type)
 
     def finished(self, context: Any, builder: Any, value: Any, rule: Any) -> tuple[Any, Any]:
         """What vectors of sums become in the end, and which of these are not certain to be right; None: all are."""
@@ -1777,60 +1777,60 @@ def element_at(box, axes, number):
     return offset, position
 
 
-def _as_rank(builder: Any, value: Any, element: Any) -> Any:
+def _as_state(builder: Any, value: Any, element: Any) -> Any:
     """A float64 as a scalar of a line's type."""
     return value if element == ir.DoubleType() else builder.fptrunc(value, element)
 
 
 @intrinsic
-def load_float(_context: Any, ranks: Any, address: Any) -> Any:
+def load_float(_context: Any, kind: Any, address: Any) -> Any:
     """The element at `address` as a float64."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[1]), ranks.ranks.element)
-        return _float_of(context, builder, bits, ranks.ranks.dtype, ir.DoubleType())
+        bits = _load(builder, _pointer(builder, values[1]), kind.state.element)
+        return _float_of(context, builder, bits, kind.state.dtype, ir.DoubleType())
 
-    return types.float64(ranks, types.int64), codegen
+    return types.float64(kind, types.int64), codegen
 
 
 @intrinsic
-def store_float(_context: Any, ranks: Any, address: Any, value: Any) -> Any:
+def store_float(_context: Any, kind: Any, address: Any, value: Any) -> Any:
     """Store the element nearest to a float64."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _nearest_bits(context, builder, values[2], ranks.ranks)
+        bits = _nearest_bits(context, builder, values[2], kind.state)
         _store(builder, bits, _pointer(builder, values[1]))
         return context.get_dummy_value()
 
-    return types.void(ranks, types.int64, types.float64), codegen
+    return types.void(kind, types.int64, types.float64), codegen
 
 
 @intrinsic
-def set_sums(_context: Any, line: Any, n: Any, value: Any, ranks: Any) -> Any:
+def set_sums(_context: Any, line: Any, n: Any, value: Any, kind: Any) -> Any:
     """Set n sums to a float64, exactly these."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        element = ranks.ranks.rank
-        value = _as_rank(builder, values[2], element)
+        element = kind.state.type
+        value = _as_state(builder, values[2], element)
         start = builder.inttoptr(values[0], element.as_pointer())
         with cgutils.for_range(builder, values[1]) as loop:
             _store(builder, value, builder.gep(start, [loop.index]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.float64, ranks), codegen
+    return types.void(types.int64, types.int64, types.float64, kind), codegen
 
 
 @intrinsic
-def get_sum(_context: Any, line: Any, number: Any, ranks: Any) -> Any:
+def get_sum(_context: Any, line: Any, number: Any, kind: Any) -> Any:
     """Sum `number` of a line as a float64."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        element = ranks.ranks.rank
+        element = kind.state.type
         place = builder.gep(builder.inttoptr(values[0], element.as_pointer()), [values[1]])
         value = _load(builder, place, element)
         return value if element == ir.DoubleType() else builder.fpext(value, ir.DoubleType())
 
-    return types.float64(types.int64, types.int64, ranks), codegen
+    return types.float64(types.int64, types.int64, kind), codegen
 
 
 class RunDivisors(NamedTuple):
@@ -1849,7 +1849,7 @@ def _store_sums(
     runs: Any,
     divisors: Any,
     past: Any,
-    ranks: Any,
+    kind: Any,
     exponent: Any,
 ) -> Any:
     """Store the elements of runs of outputs, as store_elements does: what their sums become.
@@ -1860,9 +1860,9 @@ def _store_sums(
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         to = Destination(*cgutils.unpack_tuple(builder, values[0]))
         by, past = RunDivisors(*cgutils.unpack_tuple(builder, values[2])), values[3]
-        kept = ranks.ranks
-        element = ranks.ranks.rank
-        size = to.address.type(ranks.ranks.bytes)
+        kept = kind.state
+        element = kind.state.type
+        size = to.address.type(kind.state.bytes)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
         def run(plane: Any, number: Any, value: Any, first: Any, few: Any) -> None:
@@ -1879,13 +1879,13 @@ def _store_sums(
                 some = builder.or_(builder.load(doubtful), _any(builder, unsafe))
                 builder.store(some, doubtful)
             place = _place(builder, to.address, (plane, to.plane_step), (number, to.run_step))
-            bits = _nearest_bits(context, builder, value, ranks.ranks)
+            bits = _nearest_bits(context, builder, value, kind.state)
             _store_past(builder, bits, place, first, few, past)
 
         _fold_runs(context, builder, _vector(element), values[1], run, kept.divided)
         return builder.load(doubtful)
 
-    args = (destination, runs, divisors, types.boolean, ranks, exponent)
+    args = (destination, runs, divisors, types.boolean, kind, exponent)
     return types.boolean(*args), codegen
 
 
@@ -1909,7 +1909,7 @@ def write_lines(
     by_column,
     by_row,
     spare,
-    ranks,
+    kind,
     exponent,
 ):
     """Store a block of outputs of each plane, whose lines, one for each row, are yet to be joined of pieces.
@@ -1918,7 +1918,7 @@ def write_lines(
     """
     rows, columns, lanes = outputs
     inner = settings[SPATIAL] - 1
-    size, item_bytes, pitch = rank_size(ranks), element_size(ranks), settings[PITCH]
+    size, item_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
     line_step, line_out = settings[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
     step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
     # One run of a line's places for each line, or runs of the lanes of its places.
@@ -1959,13 +1959,13 @@ def write_lines(
                     by_column + r * column_step, column_step, scales + r * row_step, row_step
                 ),
                 plain and settings[PAST] != 0,
-                ranks,
+                kind,
                 exponent,
             )
             doubtful = doubtful or unsure
             if not plain:
                 for i in range(n_run):
-                    copy_element(to + r * run_out + i * step, spare + i * item_bytes, ranks)
+                    copy_element(to + r * run_out + i * step, spare + i * item_bytes, kind)
     return doubtful
 
 
@@ -1987,7 +1987,7 @@ def divisor_of(spatial, axes, row):
 
 
 @helper
-def set_divisors(spatial, d, line, first, count, pitch, ranks):
+def set_divisors(spatial, d, line, first, count, pitch, kind):
     """Fill a line with the divisors of `count` windows along axis d, from number `first` on, each `pitch` times.
 
     Those between the edges are alike, and set at once: averages of rows of several tiles take 0.25 to 0.5 of the time.
@@ -1996,27 +1996,27 @@ def set_divisors(spatial, d, line, first, count, pitch, ranks):
     begin = ceildiv(axis[LOW] + axis[PADDING], axis[STRIDE])
     last = axis[HIGH] - 1 - (axis[WINDOW] - 1) * axis[DILATION] + axis[PADDING]
     end = last // axis[STRIDE] + 1  # at most `begin` where there is none between them
-    size = pitch * rank_size(ranks)
+    size = pitch * state_size(kind)
     i = 0
     while i < count:
         output = first + i
         alike = least(end - output, count - i) if begin <= output < end else 1
         counted = float(counted_in_window(spatial, d, output))
-        set_sums(line + i * size, alike * pitch, counted, ranks)
+        set_sums(line + i * size, alike * pitch, counted, kind)
         i += alike
 
 
 @helper
-def set_products(spatial, line, row, rows, column, columns, ranks):
+def set_products(spatial, line, row, rows, column, columns, kind):
     """Fill a line with the divisors of windows along both of two axes, row by row; behind them are those of columns."""
-    size = rank_size(ranks)
+    size = state_size(kind)
     by_column = line + rows * columns * size
-    set_divisors(spatial, 1, by_column, column, columns, 1, ranks)
+    set_divisors(spatial, 1, by_column, column, columns, 1, kind)
     for i in range(rows):
         by_row = counted_in_window(spatial, 0, row + i)
         for j in range(columns):
-            counted = by_row * get_sum(by_column, j, ranks)
-            set_sums(line + (i * columns + j) * size, 1, counted, ranks)
+            counted = by_row * get_sum(by_column, j, kind)
+            set_sums(line + (i * columns + j) * size, 1, counted, kind)
 
 
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
@@ -2025,8 +2025,8 @@ BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.
 
 
 @helper
-def double_lines(target, rest, source, n, window, unit, ranks):
-    """Join the n ranks of lines over parts of a window, in steps of `unit` ranks, until few are left.
+def double_lines(target, rest, source, n, window, unit, kind):
+    """Join the n states of lines over parts of a window, in steps of `unit` states, until few are left.
 
     Returns where the lines are then, and the pieces that make a window. The last may overlap; where it may not, for
     sums, it is what does not fill a whole piece, in lines at `rest`.
@@ -2035,11 +2035,11 @@ def double_lines(target, rest, source, n, window, unit, ranks):
     if rest is None:
         while have * PIECES < window:
             shift = have * unit
-            fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), ranks)
+            fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), kind)
             source = target
             have *= 2
         return source, Pieces(1, ceildiv(window, have), have * unit, (window - have) * unit)
-    size = rank_size(ranks)
+    size = state_size(kind)
     left = window
     fresh = True
     while have * SUM_PIECES < left:
@@ -2047,13 +2047,13 @@ def double_lines(target, rest, source, n, window, unit, ranks):
             left -= have
             shift = left * unit
             if fresh:
-                fold_line(rest, source, n - shift, Pieces(1, 1, 0, shift), ranks)
+                fold_line(rest, source, n - shift, Pieces(1, 1, 0, shift), kind)
             else:
                 away = shift + (source - rest) // size
-                fold_line(rest, rest, n - shift, Pieces(1, 2, 0, away), ranks)
+                fold_line(rest, rest, n - shift, Pieces(1, 2, 0, away), kind)
             fresh = False
         shift = have * unit
-        fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), ranks)
+        fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), kind)
         source = target
         have *= 2
     pieces = left // have
@@ -2065,15 +2065,15 @@ def double_lines(target, rest, source, n, window, unit, ranks):
 
 
 @helper
-def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, ranks):
+def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, kind):
     """As fold_window_rows, block by block of windows that have a row in common, to lines at `doubled`.
 
     A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
     """
-    size = rank_size(ranks)
+    size = state_size(kind)
     line = settings[LINE] * size
     window, dilation = axis[WINDOW], axis[DILATION]
-    clear_ranks(doubled, several * some * settings[LINE], ranks)
+    clear_states(doubled, several * some * settings[LINE], kind)
     for first in range(dilation):
         for row in range(first, some, window * dilation):
             at = row * line + low * size
@@ -2087,30 +2087,30 @@ def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high
                 most(high - low, VECTOR_BYTES // size),
                 window,
                 least(window, ceildiv(some - row, dilation)),
-                ranks,
+                kind,
             )
 
 
 @helper
-def fold_window_rows(settings, axis, scratch, several, some, span, low, high, ranks):
+def fold_window_rows(settings, axis, scratch, several, some, span, low, high, kind):
     """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
 
-    Of a line the ranks from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that were
-    there or beside them.
+    Of a line the states from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that
+    were there or beside them.
     """
     folded, doubled, rest = scratch.lines, scratch.doubled, scratch.rest
-    size, line = rank_size(ranks), settings[LINE]
+    size, line = state_size(kind), settings[LINE]
     window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
     by_blocks = stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES
     if rest is not None:
         # Rows are added one by one: of sums no wider than elements the error would grow with the window. In float32
         # that of 4096 rows is below half the last place of 16 bits.
-        by_blocks = by_blocks and size > element_size(ranks)
+        by_blocks = by_blocks and size > element_size(kind)
     if by_blocks:
-        _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, ranks)
+        _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, kind)
         return doubled
     source, pieces = double_lines(
-        doubled, rest, folded, several * span, window, dilation * line, ranks
+        doubled, rest, folded, several * span, window, dilation * line, kind
     )
     # Rows that move together. In place only if the vector more that is written is not read later.
     alike = some if stride == 1 else 1
@@ -2126,7 +2126,7 @@ def fold_window_rows(settings, axis, scratch, several, some, span, low, high, ra
             source + (plane * span + row * line) * size,
             alike * line,
             pieces,
-            ranks,
+            kind,
         )
     return target
 
@@ -2392,10 +2392,10 @@ def plane_set(settings, batch, sets, number, item_bytes):
     )
 
 
-# The table of a walk by packed planes is a head, an entry for each vector of an item's ranks, one for each vector of
+# The table of a walk by packed planes is a head, an entry for each vector of an item's states, one for each vector of
 # results, then, for averages, as many vectors of divisors.
-# Head: how many ranks there are up to where the last window begins, and up to the last result; entries of ranks and of
-# results.
+# Head: how many states there are up to where the last window begins, and up to the last result; entries of states and
+# of results.
 SPAN, RESULT_SPAN, ENTRIES, RESULTS = 0, 1, 2, 3
 HEAD = 4
 ENTRY = 3  # mask of the lanes in use, as many first lanes, bytes of the elements before
@@ -2423,16 +2423,16 @@ def _moved(builder: Any, way: str, bits: Any, used: Any) -> Any:
 
 
 @intrinsic
-def _spread_ranks(
-    _context: Any, line: Any, source: Any, table: Any, count: Any, ranks: Any, rule: Any
+def _spread_states(
+    _context: Any, line: Any, source: Any, table: Any, count: Any, kind: Any, rule: Any
 ) -> Any:
-    """Rank contiguous elements into so many vectors: each in a lane that is in use, and padding in others."""
+    """The states of contiguous elements in so many vectors: in lanes that are in use, and padding in others."""
 
-    kept = ranks.ranks
+    kept = kind.state
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         line, source, table, count = values[:4]
-        vector = _vector(kept.rank)
+        vector = _vector(kept.type)
         narrow = ir.VectorType(kept.element, vector.count)
         rule = kept.rule(builder, signature, values)
         lowest = _splat(builder, kept.lowest(builder, rule), vector)
@@ -2441,19 +2441,19 @@ def _spread_ranks(
             pointer = _pointer(builder, source, offset)
             _prefetch(builder, builder.gep(pointer, [offset.type(AHEAD)]), 2)
             bits = _moved(builder, "expand", _masked_load(builder, pointer, first, narrow), used)
-            rank = kept.of(context, builder, bits, None, rule)
-            rank = _joined(builder, rank, lowest)
-            rank = builder.select(used, rank, _least(vector))
+            state = kept.of(context, builder, bits, None, rule)
+            state = _joined(builder, state, lowest)
+            state = builder.select(used, state, _least(vector))
             place = builder.mul(loop.index, loop.index.type(VECTOR_BYTES))
-            _store(builder, rank, _pointer(builder, line, place))
+            _store(builder, state, _pointer(builder, line, place))
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, i64, ranks, rule), codegen
+    return types.void(i64, i64, i64, i64, kind, rule), codegen
 
 
 def _pack(builder: Any, vector: Any, values: Any, finish: Callable[[Any, Any], Any]) -> None:
-    """Join ranks of pieces, and store what `finish(ranks, place)` makes of the lanes in use, one after the other."""
+    """Join states of pieces, and store what `finish(states, place)` makes of the lanes in use, one after the other."""
     out, line, pieces, table, entries = values[:5]
     pieces = Pieces(*cgutils.unpack_tuple(builder, pieces))
     size = out.type(VECTOR_BYTES // vector.count)
@@ -2464,8 +2464,8 @@ def _pack(builder: Any, vector: Any, values: Any, finish: Callable[[Any, Any], A
             used, first, offset = _entry_of(builder, table, loop.index, vector.count)
             place = builder.mul(loop.index, out.type(VECTOR_BYTES))
             source = _pointer(builder, line, place)
-            (ranks,) = _folded(builder, source, 1, vector, (count, step, last))
-            bits = finish(ranks, place)
+            (states,) = _folded(builder, source, 1, vector, (count, step, last))
+            bits = finish(states, place)
             bits = _moved(builder, "compress", bits, used)
             _masked_store(builder, bits, _pointer(builder, out, offset), first)
 
@@ -2481,41 +2481,41 @@ def pack_averages(
     table: Any,
     count: Any,
     divisors: Any,
-    ranks: Any,
+    kind: Any,
     rule: Any,
 ) -> Any:
     """As pack_elements, of sums, each divided by that of `divisors` which stands in its place."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
 
         def average(sums: Any, place: Any) -> Any:
             divisor = _load(builder, _pointer(builder, values[5], place), vector)
-            return _nearest_bits(context, builder, builder.fdiv(sums, divisor), ranks.ranks)
+            return _nearest_bits(context, builder, builder.fdiv(sums, divisor), kind.state)
 
         _pack(builder, vector, values, average)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, pieces, i64, i64, i64, ranks, rule), codegen
+    return types.void(i64, i64, pieces, i64, i64, i64, kind, rule), codegen
 
 
-def packed_chunk(ranks, read_rule, store):
+def packed_chunk(kind, read_rule, store):
     """Chunk for small planes that adjoin in memory, as their outputs do; an item is PLANES of them.
 
-    Ranks of all its planes are one line. Behind a row comes as much padding as stands before the next: the last windows
-    of a row reach into that, those of a plane into the next one's, and what lies between results is not used. The last
-    item ends with the last plane, and computes some again that the one before has computed. `read_rule` as of
+    States of all its planes are one line. Behind a row comes as much padding as stands before the next: the last
+    windows of a row reach into that, those of a plane into the next one's, and what lies between results is not used.
+    The last item ends with the last plane, and computes some again that the one before has computed. `read_rule` as of
     line_chunk; `store`: pack_elements, or of sums pack_averages.
     """
-    sums = ranks.sums
+    sums = kind.sums
     buffers = 3 if sums else 2
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
         settings, batch, spatial = pool_tables(walk)
         rule = read_rule(settings)
-        size, line, buffer = rank_size(ranks), settings[LINE], settings[BUFFER]
+        size, line, buffer = state_size(kind), settings[LINE], settings[BUFFER]
         spread = allocate(buffers * buffer)
         doubled = spread + buffer
         rest = doubled + buffer if sums else None
@@ -2534,12 +2534,12 @@ def packed_chunk(ranks, read_rule, store):
         kept = (row_axis[OUT_SIZE] - 1) * line + (axis[OUT_SIZE] - 1) * axis[STRIDE] + 1 + reach
         for item in range(begin, end):
             first = least(item * settings[PLANES], planes - settings[PLANES])
-            _spread_ranks(spread, x + first * step, entries, head[ENTRIES], ranks, rule)
+            _spread_states(spread, x + first * step, entries, head[ENTRIES], kind, rule)
             source, pieces = spread, Pieces(1, window, row_unit, row_reach)
             # Sums of few rows are added one by one, as by lines: results do not depend on the layout.
             if not sums or settings[TALL] != 0:
                 source, pieces = double_lines(
-                    doubled, rest, spread, n + row_reach, window, row_unit, ranks
+                    doubled, rest, spread, n + row_reach, window, row_unit, kind
                 )
             if settings[KEPT] > 0:
                 for plane in range(settings[PLANES]):
@@ -2548,11 +2548,11 @@ def packed_chunk(ranks, read_rule, store):
                         source + plane * settings[PLANE_PITCH] * size,
                         kept,
                         pieces,
-                        ranks,
+                        kind,
                     )
                 source = doubled
             elif pieces.count > 1:
-                fold_line(doubled, source, n, pieces, ranks)
+                fold_line(doubled, source, n, pieces, kind)
                 source = doubled
             source, pieces = double_lines(
                 doubled,
@@ -2561,7 +2561,7 @@ def packed_chunk(ranks, read_rule, store):
                 head[RESULT_SPAN] + reach,
                 axis[WINDOW],
                 axis[DILATION],
-                ranks,
+                kind,
             )
             store(
                 out + first * out_step,
@@ -2570,7 +2570,7 @@ def packed_chunk(ranks, read_rule, store):
                 results,
                 head[RESULTS],
                 divisors,
-                ranks,
+                kind,
                 rule,
             )
         release(spread)
@@ -2663,15 +2663,15 @@ class Positions(NamedTuple):
     plane_step: Any
 
 
-class Ranked(NamedTuple):
-    """Vectors of ranks: where the first ones of all positions stand, and the bytes to the second ones."""
+class States(NamedTuple):
+    """Vectors of states: where the first ones of all positions stand, and the bytes to the second ones."""
 
     address: Any
     part: Any
 
 
 class Vectors(NamedTuple):
-    """Lines of vectors of ranks: where the first begins, and the bytes to the next line, and to the next vector."""
+    """Lines of vectors of states: where the first begins, and the bytes to the next line, and to the next vector."""
 
     address: Any
     line_step: Any
@@ -2711,14 +2711,14 @@ def _each_position(
 
 
 @intrinsic
-def _rank_positions(
-    _context: Any, target: Any, source: Any, positions: Any, ranks: Any, rule: Any
+def _read_positions(
+    _context: Any, target: Any, source: Any, positions: Any, kind: Any, rule: Any
 ) -> Any:
-    """Rank a vector of planes, from `source` on: vectors for each position.
+    """Read a vector of planes, from `source` on: vectors of states for each position.
 
     What the next vector of planes has is fetched (0.65 to 1 of the time).
     """
-    kept = ranks.ranks
+    kept = kind.state
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         target, part = cgutils.unpack_tuple(builder, values[0])
@@ -2727,19 +2727,19 @@ def _rank_positions(
         rule = kept.rule(builder, signature, values)
         vector = _vector(kept.element)
         unit = _unit(vector)
-        lowest = _splat(builder, kept.lowest(builder, rule), _vector(kept.rank))
+        lowest = _splat(builder, kept.lowest(builder, rule), _vector(kept.type))
         i64 = target.type
         size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
         next_source = builder.add(source, builder.mul(where.plane_step, i64(vector.count)))
 
         def store(bits: Any, number: Any) -> None:
-            lanes = vector.count // _rank_parts(kept)
-            for k in range(_rank_parts(kept)):
+            lanes = vector.count // _state_parts(kept)
+            for k in range(_state_parts(kept)):
                 some = _lanes_from(builder, bits, k * lanes, lanes)
-                rank = kept.of(context, builder, some, None, rule)
+                state = kept.of(context, builder, some, None, rule)
                 if not kept.sums:
-                    rank = _joined(builder, rank, lowest)
-                _store(builder, rank, _place(builder, target, (number, size), (i64(k), part)))
+                    state = _joined(builder, state, lowest)
+                _store(builder, state, _place(builder, target, (number, size), (i64(k), part)))
 
         def one(number: Any, row: Any, column: Any) -> None:
             steps = (row, where.row_step), (column, where.step)
@@ -2759,15 +2759,17 @@ def _rank_positions(
         _each_position(builder, where, unit, one, several)
         return context.get_dummy_value()
 
-    return types.void(target, types.int64, positions, ranks, rule), codegen
+    return types.void(target, types.int64, positions, kind, rule), codegen
 
 
-def _store_tile(builder: Any, values: Any, kept: Ranks, finish: Callable[[Any, Any], Any]) -> None:
-    """Store what `finish(ranks, number)` makes of a vector of ranks of a position."""
+def _store_tile(
+    builder: Any, values: Any, kept: PoolState, finish: Callable[[Any, Any], Any]
+) -> None:
+    """Store what `finish(states, number)` makes of a vector of states of a position."""
     target = values[0]
     source, part = cgutils.unpack_tuple(builder, values[1])
     where = Positions(*cgutils.unpack_tuple(builder, values[2]))
-    vector, ranks = _vector(kept.element), _vector(kept.rank)
+    vector, states = _vector(kept.element), _vector(kept.type)
     unit = _unit(vector)
     i64 = target.type
     size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
@@ -2775,10 +2777,10 @@ def _store_tile(builder: Any, values: Any, kept: Ranks, finish: Callable[[Any, A
     def elements(number: Any) -> Any:
         places = [
             _place(builder, source, (number, size), (i64(k), part))
-            for k in range(_rank_parts(kept))
+            for k in range(_state_parts(kept))
         ]
         return _side_by_side(
-            builder, [finish(_load(builder, place, ranks), number) for place in places]
+            builder, [finish(_load(builder, place, states), number) for place in places]
         )
 
     def one(number: Any, row: Any, column: Any) -> None:
@@ -2800,14 +2802,14 @@ def transposed_sums(
     source: Any,
     positions: Any,
     divisors: Any,
-    ranks: Any,
+    kind: Any,
     exponent: Any,
 ) -> Any:
     """As transposed_elements, of sums: what they become. True if a result is not certain to be right.
 
     Sums that are divided are so by that of `divisors` which is their position's.
     """
-    kept = ranks.ranks
+    kept = kind.state
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
@@ -2815,7 +2817,7 @@ def transposed_sums(
         def finish(sums: Any, number: Any) -> Any:
             if kept.divided:
                 place = _place(builder, values[3], (number, number.type(kept.bytes)))
-                divisor = _load(builder, place, kept.rank)
+                divisor = _load(builder, place, kept.type)
                 sums = builder.fdiv(sums, _splat(builder, divisor, sums.type))
             value, unsafe = kept.finished(context, builder, sums, values[-1])
             if unsafe is not None:
@@ -2827,17 +2829,17 @@ def transposed_sums(
         return builder.load(doubtful)
 
     i64 = types.int64
-    return types.boolean(i64, source, positions, i64, ranks, exponent), codegen
+    return types.boolean(i64, source, positions, i64, kind, exponent), codegen
 
 
 @intrinsic
 def _join_windows(
-    _context: Any, target: Any, source: Any, lines: Any, along: Any, ranks: Any
+    _context: Any, target: Any, source: Any, lines: Any, along: Any, kind: Any
 ) -> Any:
     """Join the vectors of each of so many lines to those of its windows.
 
     Windows are taken by as many as each has elements. All of these have one in common, the last of the first: from
-    there on ranks are joined backwards, for what windows have up to it, then onwards, for what they have beyond.
+    there on states are joined backwards, for what windows have up to it, then onwards, for what they have beyond.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -2845,7 +2847,7 @@ def _join_windows(
         source = Vectors(*cgutils.unpack_tuple(builder, values[1]))
         n, windows, window, padding = cgutils.unpack_tuple(builder, values[3])
         _prefer_small_code(builder)
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
         i64 = n.type
         zero, one = i64(0), i64(1)
         # From a window's number to its last element.
@@ -2859,8 +2861,8 @@ def _join_windows(
             stop = _lesser(builder, builder.add(first, window), windows)
 
             def join(element: Any) -> None:
-                rank = _load(builder, _place(builder, elements, (element, source.step)), vector)
-                builder.store(_joined(builder, rank, builder.load(best)), best)
+                state = _load(builder, _place(builder, elements, (element, source.step)), vector)
+                builder.store(_joined(builder, state, builder.load(best)), best)
 
             def place(number: Any) -> Any:
                 return _place(builder, results, (number, to.step))
@@ -2904,7 +2906,7 @@ def _join_windows(
             join_group(line.index, first)
         return context.get_dummy_value()
 
-    return types.void(target, source, types.int64, along, ranks), codegen
+    return types.void(target, source, types.int64, along, kind), codegen
 
 
 @helper
@@ -2924,28 +2926,28 @@ class Tile(NamedTuple):
     new: Any
 
 
-def transposed_chunk(ranks, read_rule, store):
+def transposed_chunk(kind, read_rule, store):
     """Chunk for planes that lie side by side, or whose elements adjoin, as those of their outputs do.
 
     An item is as many planes as a vector has elements, along the innermost of the batch axes, and in these a tile of
     SHARE and TILE outputs, which is all of a plane whose elements adjoin. Windows begin side by side. The last item of
     a tile ends with the last plane, and computes some again that the one before has computed. `read_rule` as of
-    line_chunk; `store` stores what joined ranks become.
+    line_chunk; `store` stores what joined states become.
     """
-    size, divided = VECTOR_BYTES, ranks.divided
+    size, divided = VECTOR_BYTES, kind.divided
 
     @entry
     def chunk(walk, x, out, other, begin, end):
         settings, batch, spatial = pool_tables(walk)
         rule = read_rule(settings)
-        parts = rank_parts(ranks)
-        lanes, share, tile = size // element_size(ranks), settings[SHARE], settings[TILE]
+        parts = state_parts(kind)
+        lanes, share, tile = size // element_size(kind), settings[SHARE], settings[TILE]
         # A divisor for each output, and for each column. Vectors begin at multiples of their size: 0.8 of the time.
-        before = aligned((share + 1) * tile * rank_size(ranks)) if divided else 0
+        before = aligned((share + 1) * tile * state_size(kind)) if divided else 0
         part = settings[PART_BYTES]
         divisors = allocate(before + 2 * parts * part)
-        first = Ranked(divisors + before, part)
-        second = Ranked(first.address + parts * part, part)
+        first = States(divisors + before, part)
+        second = States(first.address + parts * part, part)
         plane_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         planes, step = plane_axis[BATCH_SIZE], plane_axis[BATCH_STEP]
         out_step = plane_axis[BATCH_OUT]
@@ -2964,27 +2966,27 @@ def transposed_chunk(ranks, read_rule, store):
             top, down = _windows_part(row_axis, row, least(share, row_axis[OUT_SIZE] - row))
             left, across = _windows_part(axis, column, least(tile, axis[OUT_SIZE] - column))
             # Rows an odd number of vectors apart are in different sets of the caches.
-            pitch = across.n | 1 if step == element_size(ranks) else across.n
+            pitch = across.n | 1 if step == element_size(kind) else across.n
             source = x + x_offset + plane * step + top * row_axis[STEP] + left * axis[STEP]
-            _rank_positions(
+            _read_positions(
                 first,
                 source,
                 Positions(down.n, across.n, pitch, row_axis[STEP], axis[STEP], step),
-                ranks,
+                kind,
                 rule,
             )
             line, out_line = pitch * size, across.windows * size
             for k in range(parts):
                 here, there = first.address + k * part, second.address + k * part
                 _join_windows(
-                    Vectors(there, size, line), Vectors(here, size, line), across.n, down, ranks
+                    Vectors(there, size, line), Vectors(here, size, line), across.n, down, kind
                 )
                 _join_windows(
                     Vectors(here, out_line, size),
                     Vectors(there, line, size),
                     down.windows,
                     across,
-                    ranks,
+                    kind,
                 )
             target = out + out_offset + plane * out_step
             target += row * row_axis[OUT_STEP] + column * axis[OUT_STEP]
@@ -3003,7 +3005,7 @@ def transposed_chunk(ranks, read_rule, store):
                 ),
                 divisors,
                 other,
-                ranks,
+                kind,
                 rule,
             )
             last = number
@@ -3095,32 +3097,32 @@ def _rows_inside(axis, row, total, tall, lines):
 
 
 @helper
-def _clear_ends(lines, count, low, high, line, share, span, ranks):
-    """Set the ranks before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
-    size = rank_size(ranks)
+def _clear_ends(lines, count, low, high, line, share, span, kind):
+    """Set the states before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
+    size = state_size(kind)
     for i in range(count):
         plane, row = split(i, share)
         place = lines + (plane * span + row * line) * size
-        clear_ranks(place, low, ranks)
-        clear_ranks(place + high * size, line - high, ranks)
+        clear_states(place, low, kind)
+        clear_states(place + high * size, line - high, kind)
 
 
 @separate
-def _rank_apart(planes, lines, rows, fresh, ranks, rule):
-    """As rank_rows_apart, in a function of its own: amid the chunk others take up to 1.1 times as long."""
-    rank_rows_apart(planes, lines, rows, fresh, ranks, rule)
+def _join_apart(planes, lines, rows, fresh, kind, rule):
+    """As join_rows_apart, in a function of its own: amid the chunk others take up to 1.1 times as long."""
+    join_rows_apart(planes, lines, rows, fresh, kind, rule)
 
 
 @helper
-def _rank_lines(settings, spatial, box, total, table, planes, lines, rows, block, ranks, rule):
-    """Rank rows, also more of them than their tables hold."""
-    apart = settings[PITCH] == 1 and rows.step != element_size(ranks)
-    ranked = np.int64(0)
-    while ranked < rows.count:
-        more = least(rows.count - ranked, TABLE)
+def _join_all_rows(settings, spatial, box, total, table, planes, lines, rows, block, kind, rule):
+    """Join rows, also more of them than their tables hold."""
+    apart = settings[PITCH] == 1 and rows.step != element_size(kind)
+    joined = np.int64(0)
+    while joined < rows.count:
+        more = least(rows.count - joined, TABLE)
         if table > TABLE:
             axes = settings[SPATIAL] - 2
-            _fill_tables(box, spatial, axes, total, ranked, more, rows.offsets, rows.positions)
+            _fill_tables(box, spatial, axes, total, joined, more, rows.offsets, rows.positions)
         done = np.int64(0)
         while done < more:
             some = least(more - done, block)
@@ -3133,17 +3135,17 @@ def _rank_lines(settings, spatial, box, total, table, planes, lines, rows, block
                 rows.step,
                 rows.along,
             )
-            fresh = ranked == 0
+            fresh = joined == 0
             if apart:
-                _rank_apart(planes, lines, part, fresh, ranks, rule)
+                _join_apart(planes, lines, part, fresh, kind, rule)
             else:
-                rank_rows(planes, lines, part, fresh, ranks, rule)
+                join_rows(planes, lines, part, fresh, kind, rule)
             done += some
-            ranked += some
+            joined += some
 
 
 @inlined
-def _rank_item(
+def _make_lines(
     settings,
     spatial,
     window,
@@ -3155,12 +3157,12 @@ def _rank_item(
     planes,
     scratch,
     block,
-    ranks,
+    kind,
     rule,
 ):
-    """Rank the lines of an item's planes: alike lines at once, or the runs of one line."""
+    """Make the lines of an item's planes: alike lines at once, or the runs of one line."""
     inner = settings[SPATIAL] - 1
-    size, item_bytes = rank_size(ranks), element_size(ranks)
+    size, item_bytes = state_size(kind), element_size(kind)
     pitch, line, tall = settings[PITCH], settings[LINE] * size, settings[TALL] != 0
     step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
     row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
@@ -3191,8 +3193,8 @@ def _rank_item(
         position = (row - most(line_rows.first, 0)) * row_weight
         start = source + row * row_step
         for p in range(planes.count if inside == 0 and not tall else 0):
-            clear_ranks(place + p * planes.line, places * pitch, ranks)
-        _rank_lines(
+            clear_states(place + p * planes.line, places * pitch, kind)
+        _join_all_rows(
             settings,
             spatial,
             scratch.box,
@@ -3202,19 +3204,19 @@ def _rank_item(
             Lines(place, start, position, count, place_step, source_step, position_step),
             Rows(scratch.offsets, scratch.positions, inside, n, step, along),
             block,
-            ranks,
+            kind,
             rule,
         )
         done += alike
 
 
 @helper
-def _thin(lines, count, line, n, stride, ranks):
-    """Move every `stride`-th rank of so many lines, `line` bytes apart, to their begins: n of each."""
-    size = rank_size(ranks)
+def _thin(lines, count, line, n, stride, kind):
+    """Move every `stride`-th state of so many lines, `line` bytes apart, to their begins: n of each."""
+    size = state_size(kind)
     for _ in range(count):
         for i in range(n):
-            copy_rank(lines + i * size, lines + i * stride * size, ranks)
+            copy_state(lines + i * size, lines + i * stride * size, kind)
         lines += line
 
 
@@ -3229,7 +3231,7 @@ def _span_of(axis, column, count):
 
 @inlined
 def _outer_window(settings, spatial, row, scratch):
-    """The window in all axes but the last two, in the tables too, and how many elements make a rank, unless cut."""
+    """The window in all axes but the last two, in the tables too, and how many elements make a state, unless cut."""
     outer_axes = settings[SPATIAL] - 2
     window = window_of(spatial, outer_axes, row, scratch.box)
     table = window.total
@@ -3249,32 +3251,32 @@ def _outer_window(settings, spatial, row, scratch):
 
 
 @helper
-def _join_along(settings, axis, scratch, lines, planes, rows, columns, ranks):
+def _join_along(settings, axis, scratch, lines, planes, rows, columns, kind):
     """Join lines of whole windows' rows along the last axis: where they are then, and what pieces are left."""
-    size, pitch, stride = rank_size(ranks), settings[PITCH], axis[STRIDE]
+    size, pitch, stride = state_size(kind), settings[PITCH], axis[STRIDE]
     in_all = planes.count * (planes.line // size)
     lines, pieces = double_lines(
-        scratch.doubled, scratch.rest, lines, in_all, axis[WINDOW], axis[DILATION] * pitch, ranks
+        scratch.doubled, scratch.rest, lines, in_all, axis[WINDOW], axis[DILATION] * pitch, kind
     )
     if pitch > 1 or stride <= NEAR_STRIDE:
         return lines, Pieces(stride, pieces.count, pieces.step, pieces.last)
     reach = (axis[WINDOW] - 1) * axis[DILATION]
-    fold_line(scratch.doubled, lines, in_all - reach, pieces, ranks)
+    fold_line(scratch.doubled, lines, in_all - reach, pieces, kind)
     for p in range(planes.count):
         place = scratch.doubled + p * planes.line
-        _thin(place, rows, settings[LINE] * size, columns, stride, ranks)
+        _thin(place, rows, settings[LINE] * size, columns, stride, kind)
     return scratch.doubled, Pieces(1, 1, 0, 0)
 
 
-def line_chunk(ranks, read_rule, block, store):
+def line_chunk(kind, read_rule, block, store):
     """Chunk that works line by line; an item is SHARE rows of a tile of a plane, or of PITCH planes side by side.
 
     Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
-    Positions are counted from an item's first element. `read_rule(settings)` returns what ranks are made by, of
+    Positions are counted from an item's first element. `read_rule(settings)` returns what states are made by, of
     `block` rows of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs,
     and to the other array indices or positions of the greatest, or that a norm is in doubt; for averages there is none.
     """
-    sums = ranks.sums
+    sums = kind.sums
     buffers = 4 if sums else 2
 
     @entry
@@ -3297,7 +3299,7 @@ def line_chunk(ranks, read_rule, block, store):
             spare=lines + buffers * buffer,
         )
         inner = settings[SPATIAL] - 1
-        size, item_bytes = rank_size(ranks), element_size(ranks)
+        size, item_bytes = state_size(kind), element_size(kind)
         pitch, tile = settings[PITCH], settings[TILE]
         share, most_planes = settings[SHARE], settings[PLANES]
         tall, line = settings[TALL] != 0, settings[LINE]
@@ -3315,7 +3317,7 @@ def line_chunk(ranks, read_rule, block, store):
         plane_base = batch_axis[BATCH_WEIGHT]
         last_low, last_high, last_first, last_column, last_outer = -1, -1, -1, -1, -1
         window = Window(0, 0, 0, 0, 0)  # in all axes but the last two
-        table = 0  # elements that make a rank where padding cuts none
+        table = 0  # elements that make a state where padding cuts none
         for item in range(begin, end):
             # Tiles go fastest: their rows are one after the other in memory.
             rest, column = split(item, tiles)
@@ -3336,16 +3338,16 @@ def line_chunk(ranks, read_rule, block, store):
             new_place = new_column or first != last_first
             moved = span.low != last_low or span.high != last_high
             last_low, last_high, last_first, last_column = span.low, span.high, first, column
-            # Ranks before the first place that the input has, and before the end; from one plane's lines to the next's.
+            # States before the first place that the input has, and before the end; from one plane's lines to the next.
             ends, apart = (span.low * pitch, span.high * pitch), line_rows.count * line + gap
             if tall:
                 if moved or new_place:
-                    clear_ranks(lines, most_planes * apart, ranks)
+                    clear_states(lines, most_planes * apart, kind)
             elif moved:
-                _clear_ends(lines, most_planes * share, *ends, line, share, apart, ranks)
+                _clear_ends(lines, most_planes * share, *ends, line, share, apart, kind)
             source = x + several.source
             planes = Planes(several.count, apart * size, *steps, plane_base)
-            _rank_item(
+            _make_lines(
                 settings,
                 spatial,
                 window,
@@ -3357,19 +3359,19 @@ def line_chunk(ranks, read_rule, block, store):
                 planes,
                 scratch,
                 block,
-                ranks,
+                kind,
                 rule,
             )
             joined = lines
             if tall:
                 joined = fold_window_rows(
-                    settings, row_axis, scratch, several.count, some, apart, *ends, ranks
+                    settings, row_axis, scratch, several.count, some, apart, *ends, kind
                 )
                 if joined == lines:
                     last_first = -1  # these lines are to be cleared again
                 planes = Planes(several.count, some * line * size, *steps, plane_base)
             joined, pieces = _join_along(
-                settings, axis, scratch, joined, planes, some, columns, ranks
+                settings, axis, scratch, joined, planes, some, columns, kind
             )
             target = out + several.out + window.out
             other_target = other + several.other + window.other
@@ -3381,7 +3383,7 @@ def line_chunk(ranks, read_rule, block, store):
             outputs = Outputs(
                 outer, first, some, column, columns, several.lanes, new_column, new_place
             )
-            store(settings, spatial, outputs, places, planes, joined, pieces, scratch, ranks, rule)
+            store(settings, spatial, outputs, places, planes, joined, pieces, scratch, kind, rule)
         if settings[PAST] != 0:
             drain_stores()
         release(memory)
@@ -3412,7 +3414,7 @@ class Powers(Sums):
 
     def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
         """A power that is too small becomes LEAST_POWER, or the magnitude if that is less: only a sum of zeros is 0."""
-        value = _float_of(context, builder, bits, self.dtype, self.rank)
+        value = _float_of(context, builder, bits, self.dtype, self.type)
         magnitude = _magnitude(builder, value)
         if self.operation == "l1":
             return magnitude
@@ -3424,7 +3426,7 @@ class Powers(Sums):
             power = _raised(builder, magnitude, rule)
         else:
             power = _raised_to_real(context, builder, magnitude, rule)
-        least = _splat(builder, self.rank(LEAST_POWER[8 * self.bytes]), value.type)
+        least = _splat(builder, self.type(LEAST_POWER[8 * self.bytes]), value.type)
         least = builder.select(builder.fcmp_ordered("<", magnitude, least), magnitude, least)
         return builder.select(builder.fcmp_ordered("<", power, least), least, power)
 
@@ -3544,9 +3546,7 @@ def _over(
 
 
 @intrinsic
-def add_run(
-    _context: Any, sums: Any, address: Any, n: Any, top: Any, power: Any, ranks: Any
-) -> Any:
+def add_run(_context: Any, sums: Any, address: Any, n: Any, top: Any, power: Any, kind: Any) -> Any:
     """Add n adjoining elements, or of (|x| / top)**power where that is not 0, to RUN_SUMS sums at `sums`."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -3558,7 +3558,7 @@ def add_run(
 
         def adder(term: Any) -> Any:
             def add(bits: Any, mask: Any) -> None:
-                value = term(_float_of(context, builder, bits, ranks.ranks.dtype, vector.element))
+                value = term(_float_of(context, builder, bits, kind.state.dtype, vector.element))
                 if mask is not None:
                     value = builder.select(mask, value, ir.Constant(vector, None))
                 total, lost = (builder.load(s) for s in state)
@@ -3571,7 +3571,7 @@ def add_run(
         def powered(value: Any) -> Any:
             return _raised(builder, builder.fdiv(_magnitude(builder, value), top), power)
 
-        bits = ranks.ranks.element
+        bits = kind.state.element
         with builder.if_else(builder.icmp_signed("==", power, power.type(0))) as (then, otherwise):
             with then:
                 _over(context, builder, address, n, vector.count, bits, adder(lambda value: value))
@@ -3582,16 +3582,16 @@ def add_run(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, types.float64, i64, ranks), codegen
+    return types.void(i64, i64, i64, types.float64, i64, kind), codegen
 
 
 @intrinsic
-def greatest_magnitude(_context: Any, address: Any, n: Any, ranks: Any) -> Any:
+def greatest_magnitude(_context: Any, address: Any, n: Any, kind: Any) -> Any:
     """The greatest |x| of n adjoining elements, NaN if one is."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         address, n, _ = values
-        bits = ranks.ranks.element
+        bits = kind.state.element
         lanes = VECTOR_BYTES * 8 // bits.width
         vector = ir.VectorType(bits, lanes)
         best = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
@@ -3604,9 +3604,9 @@ def greatest_magnitude(_context: Any, address: Any, n: Any, ranks: Any) -> Any:
 
         _over(context, builder, address, n, lanes, bits, greater)
         found = _greatest_lane(builder, builder.load(best))
-        return _float_of(context, builder, found, ranks.ranks.dtype, ir.DoubleType())
+        return _float_of(context, builder, found, kind.state.dtype, ir.DoubleType())
 
-    return types.float64(types.int64, types.int64, ranks), codegen
+    return types.float64(types.int64, types.int64, kind), codegen
 
 
 MOST_POWER = 64  # of greater ones float64 holds too few
@@ -3641,65 +3641,65 @@ def _with(result, lost):
 
 
 @helper
-def _sum(first, box, axes, total, p, top, sums, ranks):
+def _sum(first, box, axes, total, p, top, sums, kind):
     """(sum, rounding errors) of the elements of a window, or of (|x| / top)**p.
 
-    `sums`: RUN_BYTES of scratch memory; `ranks` are those of sums in float64.
+    `sums`: RUN_BYTES of scratch memory; `kind`: sums in float64.
     """
     inner = axis_of(box, axes - 1, BOX_COLUMNS)
     n, step = inner[INSIDE], inner[INSIDE_STEP]
     power = int(p) if p <= MOST_POWER else -1
-    by_runs = step == element_size(ranks) and n >= RUN_SUMS and power == p
+    by_runs = step == element_size(kind) and n >= RUN_SUMS and power == p
     if by_runs:
-        set_sums(sums, 2 * RUN_SUMS, 0.0, ranks)
+        set_sums(sums, 2 * RUN_SUMS, 0.0, kind)
     result = 0.0
     lost = 0.0
     for row in range(total // most(n, 1)):
         place = first + element_at(box, axes - 1, row)[0]
         if by_runs:
-            add_run(sums, place, n, top, power, ranks)
+            add_run(sums, place, n, top, power, kind)
             continue
         for i in range(n):
-            value = load_float(ranks, place + i * step)
+            value = load_float(kind, place + i * step)
             if p > 0:
                 value = (abs(value) / top) ** p
             result, lost = _plus(result, lost, value)
     for i in range(RUN_SUMS if by_runs else 0):
-        result, lost = _plus(result, lost, get_sum(sums, i, ranks))
-        lost += get_sum(sums, RUN_SUMS + i, ranks)
+        result, lost = _plus(result, lost, get_sum(sums, i, kind))
+        lost += get_sum(sums, RUN_SUMS + i, kind)
     return result, lost
 
 
 @helper
-def window_sum(first, box, axes, total, sums, ranks):
+def window_sum(first, box, axes, total, sums, kind):
     """Sum of the elements of a window; `sums` as in _sum."""
-    result, lost = _sum(first, box, axes, total, 0.0, 1.0, sums, ranks)
+    result, lost = _sum(first, box, axes, total, 0.0, 1.0, sums, kind)
     return _with(result, lost)
 
 
 @helper
-def window_norm(first, box, axes, total, p, sums, ranks):
+def window_norm(first, box, axes, total, p, sums, kind):
     """(sum of |x|**p)**(1 / p) over a window, whatever the magnitudes; `sums` as in _sum."""
     inner = axis_of(box, axes - 1, BOX_COLUMNS)
     n, step = inner[INSIDE], inner[INSIDE_STEP]
-    adjoining = step == element_size(ranks) and n >= RUN_SUMS
+    adjoining = step == element_size(kind) and n >= RUN_SUMS
     top = 0.0
     for row in range(total // most(n, 1)):
         place = first + element_at(box, axes - 1, row)[0]
         if adjoining:
-            value = greatest_magnitude(place, n, ranks)
+            value = greatest_magnitude(place, n, kind)
             if math.isnan(value):
                 return value
             top = max(top, value)
             continue
         for i in range(n):
-            value = abs(load_float(ranks, place + i * step))
+            value = abs(load_float(kind, place + i * step))
             if math.isnan(value):
                 return value
             top = max(top, value)
     if top == 0.0 or math.isinf(top):
         return top
-    result, lost = _sum(first, box, axes, total, p, top, sums, ranks)
+    result, lost = _sum(first, box, axes, total, p, top, sums, kind)
     return top * _with(result, lost) ** (1.0 / p)
 
 
@@ -3713,14 +3713,14 @@ def _added(value, power):
 
 
 @helper
-def _add_columns(totals, losses, first, box, axes, rows, columns, step, p, ranks):
+def _add_columns(totals, losses, first, box, axes, rows, columns, step, p, kind):
     """The sums of some columns over a window's rows, with their rounding errors."""
     for i in range(columns):
         totals[i] = losses[i] = 0.0
     for row in range(rows):
         place = first + element_at(box, axes - 1, row)[0]
         for i in range(columns):
-            value = load_float(ranks, place + i * step)
+            value = load_float(kind, place + i * step)
             totals[i], losses[i] = _plus(totals[i], losses[i], _added(value, int(p)))
 
 
@@ -3733,7 +3733,7 @@ def _add_up(totals, losses, begin, end, onward):
 
 
 @helper
-def sums_together(spatial, axes, edge, position, column, limit, plane, box, p, scratch, ranks):
+def sums_together(spatial, axes, edge, position, column, limit, plane, box, p, scratch, kind):
     """Sums, or those of |x|**p, of windows whose outputs adjoin in a row, from the one at `position` on.
 
     Returns how many there are, at most `limit`; they stand at `scratch` as float64. None where no column
@@ -3754,16 +3754,16 @@ def sums_together(spatial, axes, edge, position, column, limit, plane, box, p, s
     before, before_lost = doubles(scratch + size), doubles(scratch + 2 * size)
     behind, behind_lost = doubles(scratch + 3 * size), doubles(scratch + 4 * size)
     columns = group.shared_from - group.low
-    _add_columns(before, before_lost, first, box, axes, rows, columns, step, p, ranks)
+    _add_columns(before, before_lost, first, box, axes, rows, columns, step, p, kind)
     _add_up(before, before_lost, columns - 1, -1, -1)
     columns = group.high - group.shared_to
     place = first + (group.shared_to - group.low) * step
-    _add_columns(behind, behind_lost, place, box, axes, rows, columns, step, p, ranks)
+    _add_columns(behind, behind_lost, place, box, axes, rows, columns, step, p, kind)
     _add_up(behind, behind_lost, 0, columns, 1)
     inside[INSIDE] = group.shared_to - group.shared_from
     place = first + (group.shared_from - group.low) * step
     total, sums = rows * inside[INSIDE], scratch + SUMS_EDGES * size
-    shared, shared_lost = _sum(place, box, axes, total, p, 1.0, sums, ranks)
+    shared, shared_lost = _sum(place, box, axes, total, p, 1.0, sums, kind)
 
     for i in range(group.count):
         result, lost = shared, shared_lost
@@ -3785,20 +3785,20 @@ TOGETHER = 16  # rows of a window added up one by one; their sums are added to t
 
 @helper
 def _store_averages(
-    settings, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, _exponent
+    settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, _exponent
 ):
     """Store the outputs of an item, of lines of sums that are to be divided."""
     inner = settings[SPATIAL] - 1
-    size, pitch = rank_size(ranks), settings[PITCH]
+    size, pitch = state_size(kind), settings[PITCH]
     # A divisor is the product of its column's and its row's.
     by_column = scratch.divisors
     by_row = by_column + outputs.columns * pitch * size
     if outputs.new_column:
-        set_divisors(spatial, inner, by_column, outputs.column, outputs.columns, pitch, ranks)
+        set_divisors(spatial, inner, by_column, outputs.column, outputs.columns, pitch, kind)
     by_outer = divisor_of(spatial, inner - 1, outputs.outer) if outputs.new_place else 0.0
     for i in range(outputs.rows if outputs.new_place else 0):
         counted = by_outer * counted_in_window(spatial, inner - 1, outputs.row + i)
-        set_sums(by_row + i * size, 1, counted, ranks)
+        set_sums(by_row + i * size, 1, counted, kind)
     write_lines(
         settings,
         spatial,
@@ -3810,14 +3810,14 @@ def _store_averages(
         by_column,
         by_row,
         scratch.spare,
-        ranks,
+        kind,
         None,
     )
 
 
 @helper
 def _store_norms(
-    settings, spatial, outputs, places, planes, line_at, pieces, scratch, ranks, exponent
+    settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, exponent
 ):
     """Store the outputs of an item, of lines of sums whose roots are wanted.
 
@@ -3835,7 +3835,7 @@ def _store_norms(
         0,
         0,
         scratch.spare,
-        ranks,
+        kind,
         exponent,
     )
     if doubtful:
@@ -3871,21 +3871,21 @@ def packed(dtype, width):
 
 @helper
 def _store_transposed_averages(
-    spatial, tile, target, source, positions, divisors, _doubt, ranks, _exponent
+    spatial, tile, target, source, positions, divisors, _doubt, kind, _exponent
 ):
     """Store the outputs of a tile of planes, of sums that are to be divided."""
     rows, columns = positions.rows, positions.columns
     if tile.new:
-        set_products(spatial, divisors, tile.row, rows, tile.column, columns, ranks)
-    transposed_sums(target, source, positions, divisors, ranks, None)
+        set_products(spatial, divisors, tile.row, rows, tile.column, columns, kind)
+    transposed_sums(target, source, positions, divisors, kind, None)
 
 
 @helper
 def _store_transposed_norms(
-    _spatial, _tile, target, source, positions, _divisors, doubt, ranks, exponent
+    _spatial, _tile, target, source, positions, _divisors, doubt, kind, exponent
 ):
     """Store the outputs of a tile of planes, of sums whose roots are wanted; doubts as those of _store_norms."""
-    if transposed_sums(target, source, positions, 0, ranks, exponent):
+    if transposed_sums(target, source, positions, 0, kind, exponent):
         store_integer(np.int64(0), doubt, 1)
 
 
@@ -3904,7 +3904,7 @@ def direct(dtype):
 
     Of norms that `lines` has stored, those are left that are sure to be right.
     """
-    ranks = Sums(dtype, 64)
+    kind = Sums(dtype, 64)
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
@@ -3946,7 +3946,7 @@ def direct(dtype):
                         box,
                         p,
                         scratch,
-                        ranks,
+                        kind,
                     )
                 for i in range(shared):
                     value = doubles(scratch)[i]
@@ -3954,7 +3954,7 @@ def direct(dtype):
                         value **= 1.0 / p
                     else:
                         value /= divisor_of(spatial, axes, position + i)
-                    store_float(ranks, target + i * out_step, value)
+                    store_float(kind, target + i * out_step, value)
                 if shared > 0:
                     position += shared
                     continue
@@ -3963,17 +3963,17 @@ def direct(dtype):
                 for i in range(beside):
                     place = target + i * out_step
                     if sure_from > 0.0:
-                        value = load_float(ranks, place)
+                        value = load_float(kind, place)
                         if not (0.0 < value < sure_from or value > sure_to):
                             continue
                     window = window_of(spatial, axes, position + i, box)
                     first = x + x_offset + window.offset
                     if p > 0:
-                        value = window_norm(first, box, axes, window.total, p, scratch, ranks)
+                        value = window_norm(first, box, axes, window.total, p, scratch, kind)
                     else:
-                        value = window_sum(first, box, axes, window.total, scratch, ranks)
+                        value = window_sum(first, box, axes, window.total, scratch, kind)
                         value /= divisor_of(spatial, axes, position + i)
-                    store_float(ranks, place, value)
+                    store_float(kind, place, value)
                 position += beside
         release(scratch)
 

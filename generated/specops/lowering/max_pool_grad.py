@@ -14,7 +14,7 @@ from specops.kernels import max_pool
 from specops.kernels import max_pool_grad as kernel
 from specops.lowering import machine, pooling
 from specops.lowering.keys import keys_of
-from specops.lowering.max_pool import GROUPED, rank_widths
+from specops.lowering.max_pool import GROUPED, state_widths
 from specops.lowering.plans import Plans
 from specops.lowering.pool_axes import SpatialAxis
 from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
@@ -73,7 +73,7 @@ class MaxPoolGrad:
             start_padding,
             input,
             gradient,
-            ranks=[rank // 8 for rank in rank_widths(width)],
+            state_bytes=[state // 8 for state in state_widths(width)],
             index_bytes=8,
             grouped=GROUPED,
         )
@@ -101,7 +101,7 @@ class MaxPoolGrad:
 
     def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides and the plane."""
-        find = [_POSITIONS(self._width, width) for width in rank_widths(self._width)]
+        find = [_POSITIONS(self._width, width) for width in state_widths(self._width)]
         place_by_place = self._places <= self._most_places(in_blocks=True)
         give = [
             _GRADIENT(self._dtype, apart, side_by_side)
@@ -135,8 +135,8 @@ class MaxPoolGrad:
         planes = math.prod(axis.size for axis in walk.batch)
         sets = planes // beside * ceildiv(beside, together) * ceildiv(lanes, pitch)
         find = _DIRECT(self._width, True)
-        if walk.rank_bytes:
-            find = _POSITIONS(self._width, 8 * walk.rank_bytes)
+        if walk.state_bytes:
+            find = _POSITIONS(self._width, 8 * walk.state_bytes)
         settings[kernel.FIND] = find.address()
         past = geometry.goes_past(self._output, out_strides, self._moved)
         settings[kernel.PAST] = past and pitch in (1, lanes)

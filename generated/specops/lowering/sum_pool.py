@@ -82,7 +82,7 @@ class SumPool:
             start_padding,
             input,
             output,
-            ranks=[self._width // 8],
+            state_bytes=[self._width // 8],
             buffers=4,
             counted=counted,
             packs=self._packs,
@@ -146,7 +146,7 @@ class SumPool:
         walk = self._windows.walk(strides, out_strides, by_lines=self._by_lines)
         if walk.table is not None:
             return walk, _PACKED(self._dtype, self._width)
-        if walk.rank_bytes:
+        if walk.state_bytes:
             return walk, _LINES(self._dtype, self._width, self._operation)
         return walk, None
 

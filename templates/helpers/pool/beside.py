@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 
 from few_lanes import _few, _load_few, _store_few
 from memory import _load, _pointer, _splat, _store
-from ranks import _width
+from pool_state import _width
 from sum_line import _as_sum
 from sums import _float_of
 from vectors import _strips
@@ -35,13 +35,13 @@ def _giving(apart: bool) -> Any:
         found: Any,
         given: Any,
         lanes: Any,
-        ranks: Any,
+        kind: Any,
     ) -> Any:
         def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
             target, table, count, found, given, lanes, *_ = values
             i64 = lanes.type
-            bits = ranks.ranks.element
-            element = bits if apart else ranks.ranks.rank
+            bits = kind.state.element
+            element = bits if apart else kind.state.type
             vector, elements, positions = (
                 ir.VectorType(t, GIVEN_LANES) for t in (bits, element, i64)
             )
@@ -53,9 +53,9 @@ def _giving(apart: bool) -> Any:
                 few = None if left is None else _few(context, builder, vector, left)
                 value = _load_few(builder, at(given, lane, bits.width // 8), few, vector)
                 if apart:
-                    value = _as_sum(builder, value, ranks.ranks)
+                    value = _as_sum(builder, value, kind.state)
                 else:
-                    value = _float_of(context, builder, value, ranks.ranks.dtype, element)
+                    value = _float_of(context, builder, value, kind.state.dtype, element)
                 wanted = _load(builder, at(found, lane, 8), positions)
                 lanes_at = builder.add(target, builder.mul(lane, i64(_width(element) // 8)))
                 with cgutils.for_range(builder, count) as loop:
@@ -74,7 +74,7 @@ def _giving(apart: bool) -> Any:
             _strips(builder, GIVEN_LANES, lanes, strip)
             return context.get_dummy_value()
 
-        return types.void(*(types.int64,) * 6, ranks), codegen
+        return types.void(*(types.int64,) * 6, kind), codegen
 
     return give
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiled import helper
 from memory import ceildiv, least, split
-from ranks import rank_size
+from pool_state import state_size
 from sum_line import get_sum, set_sums
 from walk import axis_of
 from windows import (
@@ -38,7 +38,7 @@ def divisor_of(spatial, axes, row):
 
 
 @helper
-def set_divisors(spatial, d, line, first, count, pitch, ranks):
+def set_divisors(spatial, d, line, first, count, pitch, kind):
     """Fill a line with the divisors of `count` windows along axis d, from number `first` on, each `pitch` times.
 
     Those between the edges are alike, and set at once: averages of rows of several tiles take 0.25 to 0.5 of the time.
@@ -47,24 +47,24 @@ def set_divisors(spatial, d, line, first, count, pitch, ranks):
     begin = ceildiv(axis[LOW] + axis[PADDING], axis[STRIDE])
     last = axis[HIGH] - 1 - (axis[WINDOW] - 1) * axis[DILATION] + axis[PADDING]
     end = last // axis[STRIDE] + 1  # at most `begin` where there is none between them
-    size = pitch * rank_size(ranks)
+    size = pitch * state_size(kind)
     i = 0
     while i < count:
         output = first + i
         alike = least(end - output, count - i) if begin <= output < end else 1
         counted = float(counted_in_window(spatial, d, output))
-        set_sums(line + i * size, alike * pitch, counted, ranks)
+        set_sums(line + i * size, alike * pitch, counted, kind)
         i += alike
 
 
 @helper
-def set_products(spatial, line, row, rows, column, columns, ranks):
+def set_products(spatial, line, row, rows, column, columns, kind):
     """Fill a line with the divisors of windows along both of two axes, row by row; behind them are those of columns."""
-    size = rank_size(ranks)
+    size = state_size(kind)
     by_column = line + rows * columns * size
-    set_divisors(spatial, 1, by_column, column, columns, 1, ranks)
+    set_divisors(spatial, 1, by_column, column, columns, 1, kind)
     for i in range(rows):
         by_row = counted_in_window(spatial, 0, row + i)
         for j in range(columns):
-            counted = by_row * get_sum(by_column, j, ranks)
-            set_sums(line + (i * columns + j) * size, 1, counted, ranks)
+            counted = by_row * get_sum(by_column, j, kind)
+            set_sums(line + (i * columns + j) * size, 1, counted, kind)

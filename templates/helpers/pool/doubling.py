@@ -1,12 +1,12 @@
-"""Ranks of windows joined by doubling: shifted copies of lines with each other, along lines or across rows."""
+"""States of windows joined by doubling: shifted copies of lines with each other, along lines or across rows."""
 
 from __future__ import annotations
 
 from compiled import helper
 from memory import VECTOR_BYTES, ceildiv, least, most, split
-from pool_line import Pieces, clear_ranks, fold_block, fold_line
+from pool_line import Pieces, clear_states, fold_block, fold_line
 from pool_settings import LINE
-from ranks import element_size, rank_size
+from pool_state import element_size, state_size
 from windows import DILATION, STRIDE, WINDOW
 
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
@@ -15,8 +15,8 @@ BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.
 
 
 @helper
-def double_lines(target, rest, source, n, window, unit, ranks):
-    """Join the n ranks of lines over parts of a window, in steps of `unit` ranks, until few are left.
+def double_lines(target, rest, source, n, window, unit, kind):
+    """Join the n states of lines over parts of a window, in steps of `unit` states, until few are left.
 
     Returns where the lines are then, and the pieces that make a window. The last may overlap; where it may not, for
     sums, it is what does not fill a whole piece, in lines at `rest`.
@@ -25,11 +25,11 @@ def double_lines(target, rest, source, n, window, unit, ranks):
     if rest is None:
         while have * PIECES < window:
             shift = have * unit
-            fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), ranks)
+            fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), kind)
             source = target
             have *= 2
         return source, Pieces(1, ceildiv(window, have), have * unit, (window - have) * unit)
-    size = rank_size(ranks)
+    size = state_size(kind)
     left = window
     fresh = True
     while have * SUM_PIECES < left:
@@ -37,13 +37,13 @@ def double_lines(target, rest, source, n, window, unit, ranks):
             left -= have
             shift = left * unit
             if fresh:
-                fold_line(rest, source, n - shift, Pieces(1, 1, 0, shift), ranks)
+                fold_line(rest, source, n - shift, Pieces(1, 1, 0, shift), kind)
             else:
                 away = shift + (source - rest) // size
-                fold_line(rest, rest, n - shift, Pieces(1, 2, 0, away), ranks)
+                fold_line(rest, rest, n - shift, Pieces(1, 2, 0, away), kind)
             fresh = False
         shift = have * unit
-        fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), ranks)
+        fold_line(target, source, n - shift, Pieces(1, 2, shift, shift), kind)
         source = target
         have *= 2
     pieces = left // have
@@ -55,15 +55,15 @@ def double_lines(target, rest, source, n, window, unit, ranks):
 
 
 @helper
-def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, ranks):
+def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, kind):
     """As fold_window_rows, block by block of windows that have a row in common, to lines at `doubled`.
 
     A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
     """
-    size = rank_size(ranks)
+    size = state_size(kind)
     line = settings[LINE] * size
     window, dilation = axis[WINDOW], axis[DILATION]
-    clear_ranks(doubled, several * some * settings[LINE], ranks)
+    clear_states(doubled, several * some * settings[LINE], kind)
     for first in range(dilation):
         for row in range(first, some, window * dilation):
             at = row * line + low * size
@@ -77,30 +77,30 @@ def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high
                 most(high - low, VECTOR_BYTES // size),
                 window,
                 least(window, ceildiv(some - row, dilation)),
-                ranks,
+                kind,
             )
 
 
 @helper
-def fold_window_rows(settings, axis, scratch, several, some, span, low, high, ranks):
+def fold_window_rows(settings, axis, scratch, several, some, span, low, high, kind):
     """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
 
-    Of a line the ranks from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that were
-    there or beside them.
+    Of a line the states from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that
+    were there or beside them.
     """
     folded, doubled, rest = scratch.lines, scratch.doubled, scratch.rest
-    size, line = rank_size(ranks), settings[LINE]
+    size, line = state_size(kind), settings[LINE]
     window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
     by_blocks = stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES
     if rest is not None:
         # Rows are added one by one: of sums no wider than elements the error would grow with the window. In float32
         # that of 4096 rows is below half the last place of 16 bits.
-        by_blocks = by_blocks and size > element_size(ranks)
+        by_blocks = by_blocks and size > element_size(kind)
     if by_blocks:
-        _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, ranks)
+        _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, kind)
         return doubled
     source, pieces = double_lines(
-        doubled, rest, folded, several * span, window, dilation * line, ranks
+        doubled, rest, folded, several * span, window, dilation * line, kind
     )
     # Rows that move together. In place only if the vector more that is written is not read later.
     alike = some if stride == 1 else 1
@@ -116,6 +116,6 @@ def fold_window_rows(settings, axis, scratch, several, some, span, low, high, ra
             source + (plane * span + row * line) * size,
             alike * line,
             pieces,
-            ranks,
+            kind,
         )
     return target

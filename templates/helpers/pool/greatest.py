@@ -1,9 +1,9 @@
-"""Ranks of which the greatest is wanted.
+"""States of which the greatest is wanted.
 
-Without positions a rank is as wide as the element and turns back into it; `nan_key` is then what to add to numbers so
+Without positions a state is as wide as the element and turns back into it; `nan_key` is then what to add to numbers so
 that all NaN wrap round to the losing, or the winning, end. With them the order key fills the upper bits and the
 inverted position the lower ones, so that one maximum finds the element and settles ties; the lowest bit keeps the sign
-of a zero. The least rank is padding's.
+of a zero. The least state is padding's.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from llvmlite import ir
 from half import _like
 from memory import _in_turn, _interleaved, _splat
 from order_key import Rule, _mirror, _order_key, _rule
-from rank_lanes import _halves, _is_halved, _least, _of_halves
-from ranks import Ranks
+from pool_state import PoolState
+from state_lanes import _halves, _is_halved, _least, _of_halves
 
 
-class Greatest(Ranks):
+class Greatest(PoolState):
     """The greatest of elements of so many bits, by a Rule.
 
-    `position_width`: bits of a rank with its position, 32, 64 or 128; 0 where no positions are wanted.
+    `position_width`: bits of a state with its position, 32, 64 or 128; 0 where no positions are wanted.
     """
 
     def __init__(self, width: int, position_width: int) -> None:
-        rank = ir.IntType(position_width or width)
+        type_ = ir.IntType(position_width or width)
         name = f"Greatest({width}, {position_width})"
-        super().__init__(name, width, rank, positions=position_width > 0)
+        super().__init__(name, width, type_, positions=position_width > 0)
 
     def rule(self, builder: Any, signature: Any, values: Any) -> Rule:
         return _rule(builder, signature, values)
 
     def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Rule) -> Any:
-        return _rank(builder, bits, position, self.rank, rule)
+        return _state_of(builder, bits, position, self.type, rule)
 
     def lowest(self, builder: Any, rule: Rule) -> Any:
-        """It keeps a losing NaN above padding; not asked of ranks with positions."""
-        least = _least(self.rank)
+        """It keeps a losing NaN above padding; not asked of states with positions."""
+        least = _least(self.type)
         if rule.inf is None:
             return least
         shift = rule.nan_key
@@ -55,8 +55,8 @@ def _resize(builder: Any, value: Any, element: Any) -> Any:
     return builder.trunc(value, target) if width > element.width else builder.sext(value, target)
 
 
-def _rank(builder: Any, bits: Any, position: Any, integer: Any, rule: Rule) -> Any:
-    """Rank of `bits`, of the type `integer`; `position` is inverted (None: without position)."""
+def _state_of(builder: Any, bits: Any, position: Any, integer: Any, rule: Rule) -> Any:
+    """State of `bits`, of the type `integer`; `position` is inverted (None: without position)."""
     flip, nan_key, inf = rule
     if position is None:
         if inf is None:
@@ -80,51 +80,51 @@ def _rank(builder: Any, bits: Any, position: Any, integer: Any, rule: Rule) -> A
     return builder.or_(builder.shl(builder.zext(key, wanted), low), position)
 
 
-def _low(rank: Any, element: Any) -> Any:
-    """What positions are computed in: as wide as the element where the halves of a rank are put together."""
-    return element if rank.width == 2 * element.width else rank
+def _low(state: Any, element: Any) -> Any:
+    """What positions are computed in: as wide as the element where the halves of a state are put together."""
+    return element if state.width == 2 * element.width else state
 
 
-def farthest(rank: int, bits: int) -> int:
-    """From where positions count back, and how many there may be, in ranks of so many bits of elements of `bits`.
+def farthest(state: int, bits: int) -> int:
+    """From where positions count back, and how many there may be, in states of so many bits of elements of `bits`.
 
-    The lower half of ranks of 128 bits has no sign, so that it is compared as the upper one is.
+    The lower half of states of 128 bits has no sign, so that it is compared as the upper one is.
     """
-    return int(2 ** (min(rank - bits, 63) - 1) - 1)
+    return int(2 ** (min(state - bits, 63) - 1) - 1)
 
 
-def _inverted(builder: Any, position: Any, rank: Any, element: Any) -> Any:
-    """What stands in the lower bits of a rank for a 64-bit position: less for a later one, never 0."""
-    low = _low(rank, element)
-    left = builder.sub(low(farthest(rank.width, element.width)), _resize(builder, position, low))
+def _inverted(builder: Any, position: Any, state: Any, element: Any) -> Any:
+    """What stands in the lower bits of a state for a 64-bit position: less for a later one, never 0."""
+    low = _low(state, element)
+    left = builder.sub(low(farthest(state.width, element.width)), _resize(builder, position, low))
     return builder.shl(left, low(1))
 
 
-def _parts(builder: Any, ranks: Any, element: Any) -> tuple[Any, Any]:
-    """(order keys, of type `element`; lower bits: the position, inverted, and the sign) of vectors of ranks.
+def _parts(builder: Any, states: Any, element: Any) -> tuple[Any, Any]:
+    """(order keys, of type `element`; lower bits: the position, inverted, and the sign) of vectors of states.
 
     The lower bits of padding's are 0, those of no other.
     """
-    if _is_halved(ranks.type):
-        return _halves(builder, ranks)
-    vector = ranks.type
+    if _is_halved(states.type):
+        return _halves(builder, states)
+    vector = states.type
     width = vector.element.width
     if width == 2 * element.width:
         low, key = _in_turn(
-            builder, builder.bitcast(ranks, ir.VectorType(element, 2 * vector.count))
+            builder, builder.bitcast(states, ir.VectorType(element, 2 * vector.count))
         )
         return key, low
     low = width - element.width
-    key = builder.lshr(ranks, _splat(builder, vector.element(low), vector))
+    key = builder.lshr(states, _splat(builder, vector.element(low), vector))
     key = builder.trunc(key, ir.VectorType(element, vector.count))
-    return key, builder.and_(ranks, _splat(builder, vector.element(2**low - 1), vector))
+    return key, builder.and_(states, _splat(builder, vector.element(2**low - 1), vector))
 
 
-def _element_bits(builder: Any, rank: Any, rule: Rule) -> Any:
-    """The element of a rank without position; that of padding is the lowest number."""
-    flip, shift, inf = (None if r is None else _splat(builder, r, rank.type) for r in rule)
+def _element_bits(builder: Any, state: Any, rule: Rule) -> Any:
+    """The element of a state without position; that of padding is the lowest number."""
+    flip, shift, inf = (None if r is None else _splat(builder, r, state.type) for r in rule)
     if inf is None:
-        return builder.xor(rank, flip)
+        return builder.xor(state, flip)
     lowest = builder.not_(inf)  # -inf, mirrored
-    padding = builder.icmp_signed("==", rank, _least(rank.type))
-    return _mirror(builder, builder.select(padding, lowest, builder.sub(rank, shift)))
+    padding = builder.icmp_signed("==", state, _least(state.type))
+    return _mirror(builder, builder.select(padding, lowest, builder.sub(state, shift)))

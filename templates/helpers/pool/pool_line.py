@@ -1,4 +1,4 @@
-"""Lines of ranks in scratch memory, and vector loops over them: made of rows, folded, turned into outputs."""
+"""Lines of states in scratch memory, and vector loops over them: made of rows, folded, turned into outputs."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from memory import (
     _store,
 )
 from order_key import _rule
-from rank_lanes import (
-    _collected_ranks,
+from pool_state import PoolState, _width
+from state_lanes import (
+    _collected_states,
     _held,
     _joined,
     _least,
-    _load_ranks,
+    _load_states,
     _selected,
-    _store_ranks,
+    _store_states,
 )
-from ranks import Ranks, _width
 from stores import _store_lanes, _store_past
 from strips import WIDEST, _after, _place, _runs, _vector
 from target import _zen
@@ -54,7 +54,7 @@ class Planes(NamedTuple):
 class Lines(NamedTuple):
     """Alike lines of a plane, or places of one line, and the steps from one to the next."""
 
-    place: Any  # where the first one's ranks are to be
+    place: Any  # where the first one's states are to be
     source: Any
     position: Any
     count: Any
@@ -64,7 +64,7 @@ class Lines(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of columns, one for each element of a window, from which ranks are joined."""
+    """Rows of columns, one for each element of a window, from which states are joined."""
 
     offsets: Any  # address of a table of int64: where they begin, from the line's source
     positions: Any  # address of a table of int64: twice their positions
@@ -75,9 +75,9 @@ class Rows(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """What ranks are yet to be joined of: so many, `step` ranks apart, the last of them `last` ranks from the first.
+    """What states are yet to be joined of: so many, `step` states apart, the last of them `last` states from the first.
 
-    `stride`: ranks from one output to the next, one of NEAR_STEPS where outputs are stored; before, of planes side by
+    `stride`: states from one output to the next, one of NEAR_STEPS where outputs are stored; before, of planes side by
     side, places.
     """
 
@@ -105,7 +105,7 @@ class Scratch(NamedTuple):
     offsets: Any  # of a window's elements but for the last axis, and twice their positions: two tables of int64
     positions: Any
     box: Any
-    lines: Any  # of ranks, and buffers for as many
+    lines: Any  # of states, and buffers for as many
     doubled: Any
     rest: Any  # what does not fill a whole piece of a window; None but for sums
     divisors: Any  # of columns, then of rows; None but for sums
@@ -135,39 +135,38 @@ AHEAD_IN_ROW = 8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are p
 
 
 @intrinsic
-def clear_ranks(_context: Any, line: Any, n: Any, ranks: Any) -> Any:
-    """Set n ranks, and up to a vector more, to padding."""
+def clear_states(_context: Any, line: Any, n: Any, kind: Any) -> Any:
+    """Set n states, and up to a vector more, to padding."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
         i64 = ir.IntType(64)
         start = _pointer(builder, values[0])
-        stop = builder.mul(values[1], i64(ranks.ranks.bytes))
+        stop = builder.mul(values[1], i64(kind.state.bytes))
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
-            _store_ranks(builder, _least(_held(vector)), builder.gep(start, [offset]))
+            _store_states(builder, _least(_held(vector)), builder.gep(start, [offset]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, ranks), codegen
+    return types.void(types.int64, types.int64, kind), codegen
 
 
-def _rank_rows(
-    context: Any, builder: Any, signature: Any, values: Any, ranks: Ranks, apart: bool
+def _join_rows_of(
+    context: Any, builder: Any, signature: Any, values: Any, kept: PoolState, apart: bool
 ) -> None:
-    """See rank_rows; `apart`: columns do not adjoin."""
+    """See join_rows; `apart`: columns do not adjoin."""
     planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
     lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
     rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
-    rank = ranks.rank
     i64 = ir.IntType(64)
-    rule = ranks.rule(builder, signature, values)
+    rule = kept.rule(builder, signature, values)
     offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
     ahead, level = i64(AHEAD), 2
     if _zen(context) >= 5:
         places = builder.icmp_signed("!=", rows.along, i64(0))
         ahead, level = builder.select(places, i64(AHEAD_IN_ROW), ahead), 1
-    whole = _vector(rank, WIDEST if ranks.positions else 1)
-    if ranks.positions:
-        low = ir.VectorType(_low(rank, ranks.element), whole.count)
+    whole = _vector(kept.type, WIDEST if kept.positions else 1)
+    if kept.positions:
+        low = ir.VectorType(_low(kept.type, kept.element), whole.count)
         numbers = ir.Constant(low, list(range(0, 2 * low.count, 2)))
         along = _splat(builder, _resize(builder, rows.along, low.element), low)
         steps = builder.mul(along, numbers)
@@ -176,29 +175,29 @@ def _rank_rows(
     def strip(
         rounds: Any, vector: Any, plane: Any, number: Any, column: Any, done: Any, few: Any
     ) -> None:
-        narrow = ir.VectorType(ranks.element, vector.count)
+        narrow = ir.VectorType(kept.element, vector.count)
         held = _held(vector)
         best, least = cgutils.alloca_once(builder, held), _least(held)
-        size = i64(ranks.bytes)
+        size = i64(kept.bytes)
         steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
         place = _place(builder, lines.place, *steps_to)
-        if ranks.sums:
+        if kept.sums:
             builder.store(least, best)
         else:
-            old = _load_ranks(builder, place, vector)
+            old = _load_states(builder, place, vector)
             begin = least
-            if not ranks.positions:
-                lowest = _splat(builder, ranks.lowest(builder, rule), vector)
+            if not kept.positions:
+                lowest = _splat(builder, kept.lowest(builder, rule), vector)
                 begin = lowest if few is None else builder.select(few.mask, lowest, least)
             builder.store(builder.select(fresh, begin, old), best)
         step = rows.step if apart else i64(narrow.element.width // 8)
         steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
         first = _place(builder, lines.source, *steps_to)
         start = None
-        if ranks.positions:
+        if kept.positions:
             start = builder.add(lines.position, builder.mul(number, lines.position_step))
             start = builder.add(start, builder.mul(column, rows.along))
-            start = _inverted(builder, start, rank, ranks.element)
+            start = _inverted(builder, start, kept.type, kept.element)
             start = builder.sub(_splat(builder, start, low), steps)
 
         def join_row(row: Any) -> None:
@@ -206,7 +205,7 @@ def _rank_rows(
             pointer = builder.gep(first, [offset])
             _prefetch(builder, builder.gep(pointer, [ahead]), level)
             where = None
-            if ranks.positions:
+            if kept.positions:
                 where = builder.load(builder.gep(positions, [row]))
                 where = _splat(builder, _resize(builder, where, low.element), low)
                 where = builder.sub(start, where)
@@ -216,15 +215,15 @@ def _rank_rows(
                 bits = _load_apart(builder, address, step, narrow, count)
             else:
                 bits = _load_few(builder, pointer, few, narrow)
-            rank = ranks.of(context, builder, bits, where, rule)
+            state = kept.of(context, builder, bits, where, rule)
             if few is not None:
-                rank = _selected(builder, few.mask, rank, least)
-            builder.store(_joined(builder, rank, builder.load(best)), best)
+                state = _selected(builder, few.mask, state, least)
+            builder.store(_joined(builder, state, builder.load(best)), best)
 
         _rounds(builder, rounds, join_row)
         found = builder.load(best)
-        if not ranks.sums:
-            _store_ranks(builder, found, place)
+        if not kept.sums:
+            _store_states(builder, found, place)
             return
         with builder.if_else(fresh) as (then, otherwise):
             with then:
@@ -237,7 +236,7 @@ def _rank_rows(
     counts = planes.count, lines.count, rows.columns
 
     def strips(rounds: Any) -> None:
-        halves = not ranks.positions and not apart  # `steps` are those of a whole vector
+        halves = not kept.positions and not apart  # `steps` are those of a whole vector
         _runs(context, builder, whole, *counts, partial(strip, rounds), halves)
 
     if apart:
@@ -246,26 +245,27 @@ def _rank_rows(
         _by_count(builder, rows.count, strips)
 
 
-def _ranking(apart: bool) -> Any:
-    """An intrinsic that ranks rows of columns that adjoin, or of others."""
+def _joining_rows(apart: bool) -> Any:
+    """An intrinsic that joins rows of columns that adjoin, or of others."""
 
     @intrinsic
-    def rank(
-        _context: Any, planes: Any, lines: Any, rows: Any, fresh: Any, ranks: Any, rule: Any
+    def join(
+        _context: Any, planes: Any, lines: Any, rows: Any, fresh: Any, kind: Any, rule: Any
     ) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            _rank_rows(context, builder, signature, values, ranks.ranks, apart)
+            _join_rows_of(context, builder, signature, values, kind.state, apart)
             return context.get_dummy_value()
 
-        return types.void(planes, lines, rows, types.boolean, ranks, rule), codegen
+        return types.void(planes, lines, rows, types.boolean, kind, rule), codegen
 
-    return rank
+    return join
 
 
-# The joint rank of each column over all rows, kept in a register meanwhile, for lines of planes. A line may be written
-# WIDEST registers further than its columns, with padding or with what stood there. `fresh`: its old ranks do not count.
-rank_rows = _ranking(apart=False)
-rank_rows_apart = _ranking(apart=True)
+# The joint state of each column over all rows, kept in a register meanwhile, for lines of planes. A line may be written
+# WIDEST registers further than its columns, with padding or with what stood there. `fresh`: its old states do not
+# count.
+join_rows = _joining_rows(apart=False)
+join_rows_apart = _joining_rows(apart=True)
 
 
 def _folded(
@@ -283,12 +283,12 @@ def _folded(
     several = builder.icmp_signed(">", i64(count) if isinstance(count, int) else count, i64(1))
     first = builder.select(several, i64(0), last)
     for one, place in zip(best, places, strict=True):
-        builder.store(_load_ranks(builder, builder.gep(place, [first]), vector), one)
+        builder.store(_load_states(builder, builder.gep(place, [first]), vector), one)
 
     def join(offset: Any) -> None:
         for one, place in zip(best, places, strict=True):
-            rank = _load_ranks(builder, builder.gep(place, [offset]), vector)
-            builder.store(_joined(builder, builder.load(one), rank), one)
+            state = _load_states(builder, builder.gep(place, [offset]), vector)
+            builder.store(_joined(builder, builder.load(one), state), one)
 
     between = count - 2 if isinstance(count, int) else builder.sub(count, i64(2))
     _rounds(builder, between, lambda n: join(builder.mul(builder.add(n, i64(1)), step)))
@@ -298,8 +298,8 @@ def _folded(
 
 
 @intrinsic
-def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, ranks: Any) -> Any:
-    """target[i] = source[i], source[i + step], .., source[i + last] joined, for n ranks and up to a vector more.
+def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, kind: Any) -> Any:
+    """target[i] = source[i], source[i + step], .., source[i + last] joined, for n states and up to a vector more.
 
     May be in place. One piece: a copy of those at `last`.
     """
@@ -308,19 +308,19 @@ def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, rank
         _prefer_small_code(builder)
         target, source, n = values[:3]
         joined_of = Pieces(*cgutils.unpack_tuple(builder, values[3]))
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
         i64 = ir.IntType(64)
-        size = i64(ranks.ranks.bytes)
+        size = i64(kind.state.bytes)
         near, to = _pointer(builder, source), _pointer(builder, target)
         step, last = builder.mul(joined_of.step, size), builder.mul(joined_of.last, size)
         shifts = (joined_of.count, step, last)
         stop = builder.mul(n, size)
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
             (best,) = _folded(builder, builder.gep(near, [offset]), 1, vector, shifts)
-            _store_ranks(builder, best, builder.gep(to, [offset]))
+            _store_states(builder, best, builder.gep(to, [offset]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.int64, pieces, ranks), codegen
+    return types.void(types.int64, types.int64, types.int64, pieces, kind), codegen
 
 
 @intrinsic
@@ -335,9 +335,9 @@ def fold_block(
     n: Any,
     window: Any,
     count: Any,
-    ranks: Any,
+    kind: Any,
 ) -> Any:
-    """Join n ranks, a vector at least, of `window` rows from a row on, and of as many from `count` - 1 more rows on.
+    """Join n states, a vector at least, of `window` rows from a row on, and of as many from `count` - 1 more rows on.
 
     Rows are `step` bytes apart, planes the given bytes; count <= window. The last row of the first window is in all of
     them: up to it rows are joined backwards, after it onwards, so that a window costs as much whatever it has.
@@ -347,9 +347,9 @@ def fold_block(
         target, source, planes, target_plane, source_plane, step = values[:6]
         n, window, count = values[6:9]
         _prefer_small_code(builder)
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
         i64 = n.type
-        one, size, lanes = i64(1), i64(ranks.ranks.bytes), i64(vector.count)
+        one, size, lanes = i64(1), i64(kind.state.bytes), i64(vector.count)
         end = builder.sub(n, lanes)
         least = _least(_held(vector))
         best = cgutils.alloca_once(builder, least.type)
@@ -362,8 +362,8 @@ def fold_block(
                 return builder.gep(start, [builder.mul(row, step)])
 
             def join_row(row: Any) -> Any:
-                rank = _load_ranks(builder, place(rows, row), vector)
-                joined = _joined(builder, rank, builder.load(best))
+                state = _load_states(builder, place(rows, row), vector)
+                joined = _joined(builder, state, builder.load(best))
                 builder.store(joined, best)
                 return joined
 
@@ -372,12 +372,12 @@ def fold_block(
                 join_row(builder.add(count, loop.index))
             with cgutils.for_range(builder, count) as loop:
                 row = builder.sub(builder.sub(count, one), loop.index)
-                _store_ranks(builder, join_row(row), place(windows, row))
+                _store_states(builder, join_row(row), place(windows, row))
             builder.store(least, best)
             with cgutils.for_range_slice(builder, one, count, one, i64) as (row, _):
                 more = join_row(builder.add(builder.sub(window, one), row))
-                rank = _load_ranks(builder, place(windows, row), vector)
-                _store_ranks(builder, _joined(builder, rank, more), place(windows, row))
+                state = _load_states(builder, place(windows, row), vector)
+                _store_states(builder, _joined(builder, state, more), place(windows, row))
 
         with (
             cgutils.for_range(builder, planes) as loop,
@@ -387,18 +387,18 @@ def fold_block(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(*(i64,) * 9, ranks), codegen
+    return types.void(*(i64,) * 9, kind), codegen
 
 
 def _fold_runs(
     context: Any, builder: Any, vector: Any, runs: Any, run: Any, halves: bool = False
 ) -> None:
-    """`run(plane, number, ranks, first, few)` for the folded ranks of strips of the runs; for `halves` see _runs."""
+    """`run(plane, number, states, first, few)` for the folded states of strips of the runs; for `halves` see _runs."""
     runs = Runs(*cgutils.unpack_tuple(builder, runs))
     pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
     i64 = runs.n.type
-    bytes_of_rank = _width(vector.element) // 8
-    size = i64(bytes_of_rank)
+    state_bytes = _width(vector.element) // 8
+    size = i64(state_bytes)
     shifts = builder.mul(pieces.step, size), builder.mul(pieces.last, size)
 
     def near(
@@ -411,12 +411,12 @@ def _fold_runs(
         _done: Any,
         few: Any,
     ) -> None:
-        apart = i64(stride * bytes_of_rank)
+        apart = i64(stride * state_bytes)
         steps = (plane, runs.plane_line), (number, runs.line_step), (first, apart)
         source = _place(builder, runs.line, *steps)
         joined = _folded(builder, source, stride, vector, (count, *shifts))
         places = list(range(0, stride * vector.count, stride))
-        run(plane, number, _collected_ranks(builder, joined, places), first, few)
+        run(plane, number, _collected_states(builder, joined, places), first, few)
 
     def strips(stride: int, halves: bool, count: Any) -> None:
         counts = runs.planes, runs.count, runs.n
@@ -433,32 +433,32 @@ def _fold_runs(
 
 
 @intrinsic
-def copy_rank(_context: Any, target: Any, source: Any, ranks: Any) -> Any:
-    """Copy one rank."""
+def copy_state(_context: Any, target: Any, source: Any, kind: Any) -> Any:
+    """Copy one state."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        rank = _load(builder, _pointer(builder, values[1]), ranks.ranks.rank)
-        _store(builder, rank, _pointer(builder, values[0]))
+        state = _load(builder, _pointer(builder, values[1]), kind.state.type)
+        _store(builder, state, _pointer(builder, values[0]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, ranks), codegen
+    return types.void(types.int64, types.int64, kind), codegen
 
 
 @intrinsic
-def copy_element(_context: Any, target: Any, source: Any, ranks: Any) -> Any:
+def copy_element(_context: Any, target: Any, source: Any, kind: Any) -> Any:
     """Copy the bits of one element."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[1]), ranks.ranks.element)
+        bits = _load(builder, _pointer(builder, values[1]), kind.state.element)
         _store(builder, bits, _pointer(builder, values[0]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, ranks), codegen
+    return types.void(types.int64, types.int64, kind), codegen
 
 
 @intrinsic
 def store_elements(
-    _context: Any, destination: Any, runs: Any, past: Any, ranks: Any, rule: Any
+    _context: Any, destination: Any, runs: Any, past: Any, kind: Any, rule: Any
 ) -> Any:
     """Store the elements of runs of outputs at a Destination; if `past`, past the caches: see drain_stores."""
 
@@ -471,10 +471,10 @@ def store_elements(
             bits = _element_bits(builder, joined, order)
             _store_past(builder, bits, place, first, few, past)
 
-        _fold_runs(context, builder, _vector(ranks.ranks.rank), values[1], run, halves=True)
+        _fold_runs(context, builder, _vector(kind.state.type), values[1], run, halves=True)
         return context.get_dummy_value()
 
-    return types.void(destination, runs, types.boolean, ranks, rule), codegen
+    return types.void(destination, runs, types.boolean, kind, rule), codegen
 
 
 @intrinsic
@@ -486,13 +486,13 @@ def store_found(
     indices: Any,
     blank: Any,
     past: Any,
-    ranks: Any,
+    kind: Any,
     rule: Any,
 ) -> Any:
     """Store elements as store_elements does, at `out`, and their Indices at `indices_out`, if `past` past the caches.
 
-    The indices alone where `out` is None. True if there was a NaN: its bits are not in its rank, and the element stored
-    is to be replaced.
+    The indices alone where `out` is None. True if there was a NaN: its bits are not in its state, and the element
+    stored is to be replaced.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -502,9 +502,9 @@ def store_found(
         base, plane_base, weight, width = Indices(*cgutils.unpack_tuple(builder, values[3]))
         blank, past = values[4:6]
         order = _rule(builder, signature, values)
-        rank_type, bits_type = ranks.ranks.rank, ranks.ranks.element
-        # The keys, and the positions, of two registers of wide ranks fill one: 0.86 to 0.95 of the time.
-        vector = _vector(rank_type, WIDEST if rank_type.width > 32 else 1)
+        state_type, bits_type = kind.state.type, kind.state.element
+        # The keys, and the positions, of two registers of wide states fill one: 0.86 to 0.95 of the time.
+        vector = _vector(state_type, WIDEST if state_type.width > 32 else 1)
         narrow = ir.VectorType(bits_type, vector.count)
         some = ir.VectorType(ir.IntType(1), vector.count)
         found = cgutils.alloca_once_value(builder, ir.Constant(some, None))
@@ -534,7 +534,7 @@ def store_found(
             steps = _splat(builder, _resize(builder, weight, integer), wanted)
             steps = builder.mul(steps, numbers)
             start = builder.add(start, builder.mul(first, weight))
-            start = builder.add(start, start.type(farthest(rank_type.width, bits_type.width)))
+            start = builder.add(start, start.type(farthest(state_type.width, bits_type.width)))
             start = _splat(builder, _resize(builder, start, integer), wanted)
             back = builder.lshr(low, _splat(builder, low.type.element(1), low.type))
             if integer.width < low.type.element.width:
@@ -566,5 +566,5 @@ def store_found(
         _fold_runs(context, builder, vector, values[2], run)
         return _any(builder, builder.load(found))
 
-    args = (out, indices_out, runs, indices, blank, types.boolean, ranks, rule)
+    args = (out, indices_out, runs, indices, blank, types.boolean, kind, rule)
     return types.boolean(*args), codegen

@@ -1,4 +1,4 @@
-"""Poolings of small planes: their ranks are packed, so that no vector is for one short row alone."""
+"""Poolings of small planes: their states are packed, so that no vector is for one short row alone."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from memory import (
 from order_key import _rule
 from pool_line import AHEAD, Pieces, _folded, fold_line
 from pool_settings import BUFFER, KEPT, LINE, PLANE_PITCH, PLANES, TABLE_AT, TALL, pool_tables
-from rank_lanes import _joined, _least
-from ranks import rank_size
+from pool_state import state_size
+from state_lanes import _joined, _least
 from strips import _vector
 from sums import _nearest_bits
 from walk import axis_of, integers
 from windows import COLUMNS, DILATION, OUT_SIZE, STRIDE, WINDOW
 
-# The table of a walk by packed planes is a head, an entry for each vector of an item's ranks, one for each vector of
+# The table of a walk by packed planes is a head, an entry for each vector of an item's states, one for each vector of
 # results, then, for averages, as many vectors of divisors.
-# Head: how many ranks there are up to where the last window begins, and up to the last result; entries of ranks and of
-# results.
+# Head: how many states there are up to where the last window begins, and up to the last result; entries of states and
+# of results.
 SPAN, RESULT_SPAN, ENTRIES, RESULTS = 0, 1, 2, 3
 HEAD = 4
 ENTRY = 3  # mask of the lanes in use, as many first lanes, bytes of the elements before
@@ -69,16 +69,16 @@ def _moved(builder: Any, way: str, bits: Any, used: Any) -> Any:
 
 
 @intrinsic
-def _spread_ranks(
-    _context: Any, line: Any, source: Any, table: Any, count: Any, ranks: Any, rule: Any
+def _spread_states(
+    _context: Any, line: Any, source: Any, table: Any, count: Any, kind: Any, rule: Any
 ) -> Any:
-    """Rank contiguous elements into so many vectors: each in a lane that is in use, and padding in others."""
+    """The states of contiguous elements in so many vectors: in lanes that are in use, and padding in others."""
 
-    kept = ranks.ranks
+    kept = kind.state
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         line, source, table, count = values[:4]
-        vector = _vector(kept.rank)
+        vector = _vector(kept.type)
         narrow = ir.VectorType(kept.element, vector.count)
         rule = kept.rule(builder, signature, values)
         lowest = _splat(builder, kept.lowest(builder, rule), vector)
@@ -87,19 +87,19 @@ def _spread_ranks(
             pointer = _pointer(builder, source, offset)
             _prefetch(builder, builder.gep(pointer, [offset.type(AHEAD)]), 2)
             bits = _moved(builder, "expand", _masked_load(builder, pointer, first, narrow), used)
-            rank = kept.of(context, builder, bits, None, rule)
-            rank = _joined(builder, rank, lowest)
-            rank = builder.select(used, rank, _least(vector))
+            state = kept.of(context, builder, bits, None, rule)
+            state = _joined(builder, state, lowest)
+            state = builder.select(used, state, _least(vector))
             place = builder.mul(loop.index, loop.index.type(VECTOR_BYTES))
-            _store(builder, rank, _pointer(builder, line, place))
+            _store(builder, state, _pointer(builder, line, place))
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, i64, ranks, rule), codegen
+    return types.void(i64, i64, i64, i64, kind, rule), codegen
 
 
 def _pack(builder: Any, vector: Any, values: Any, finish: Callable[[Any, Any], Any]) -> None:
-    """Join ranks of pieces, and store what `finish(ranks, place)` makes of the lanes in use, one after the other."""
+    """Join states of pieces, and store what `finish(states, place)` makes of the lanes in use, one after the other."""
     out, line, pieces, table, entries = values[:5]
     pieces = Pieces(*cgutils.unpack_tuple(builder, pieces))
     size = out.type(VECTOR_BYTES // vector.count)
@@ -110,8 +110,8 @@ def _pack(builder: Any, vector: Any, values: Any, finish: Callable[[Any, Any], A
             used, first, offset = _entry_of(builder, table, loop.index, vector.count)
             place = builder.mul(loop.index, out.type(VECTOR_BYTES))
             source = _pointer(builder, line, place)
-            (ranks,) = _folded(builder, source, 1, vector, (count, step, last))
-            bits = finish(ranks, place)
+            (states,) = _folded(builder, source, 1, vector, (count, step, last))
+            bits = finish(states, place)
             bits = _moved(builder, "compress", bits, used)
             _masked_store(builder, bits, _pointer(builder, out, offset), first)
 
@@ -127,19 +127,19 @@ def pack_elements(
     table: Any,
     count: Any,
     divisors: Any,
-    ranks: Any,
+    kind: Any,
     rule: Any,
 ) -> Any:
-    """Store the elements of the lanes in use of so many vectors, of ranks that are yet to be joined of pieces."""
+    """Store the elements of the lanes in use of so many vectors, of states that are yet to be joined of pieces."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         order = _rule(builder, signature, values)
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
         _pack(builder, vector, values, lambda joined, _place: _element_bits(builder, joined, order))
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, pieces, i64, i64, i64, ranks, rule), codegen
+    return types.void(i64, i64, pieces, i64, i64, i64, kind, rule), codegen
 
 
 @intrinsic
@@ -151,41 +151,41 @@ def pack_averages(
     table: Any,
     count: Any,
     divisors: Any,
-    ranks: Any,
+    kind: Any,
     rule: Any,
 ) -> Any:
     """As pack_elements, of sums, each divided by that of `divisors` which stands in its place."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
 
         def average(sums: Any, place: Any) -> Any:
             divisor = _load(builder, _pointer(builder, values[5], place), vector)
-            return _nearest_bits(context, builder, builder.fdiv(sums, divisor), ranks.ranks)
+            return _nearest_bits(context, builder, builder.fdiv(sums, divisor), kind.state)
 
         _pack(builder, vector, values, average)
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, pieces, i64, i64, i64, ranks, rule), codegen
+    return types.void(i64, i64, pieces, i64, i64, i64, kind, rule), codegen
 
 
-def packed_chunk(ranks, read_rule, store):
+def packed_chunk(kind, read_rule, store):
     """Chunk for small planes that adjoin in memory, as their outputs do; an item is PLANES of them.
 
-    Ranks of all its planes are one line. Behind a row comes as much padding as stands before the next: the last windows
-    of a row reach into that, those of a plane into the next one's, and what lies between results is not used. The last
-    item ends with the last plane, and computes some again that the one before has computed. `read_rule` as of
+    States of all its planes are one line. Behind a row comes as much padding as stands before the next: the last
+    windows of a row reach into that, those of a plane into the next one's, and what lies between results is not used.
+    The last item ends with the last plane, and computes some again that the one before has computed. `read_rule` as of
     line_chunk; `store`: pack_elements, or of sums pack_averages.
     """
-    sums = ranks.sums
+    sums = kind.sums
     buffers = 3 if sums else 2
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
         settings, batch, spatial = pool_tables(walk)
         rule = read_rule(settings)
-        size, line, buffer = rank_size(ranks), settings[LINE], settings[BUFFER]
+        size, line, buffer = state_size(kind), settings[LINE], settings[BUFFER]
         spread = allocate(buffers * buffer)
         doubled = spread + buffer
         rest = doubled + buffer if sums else None
@@ -204,12 +204,12 @@ def packed_chunk(ranks, read_rule, store):
         kept = (row_axis[OUT_SIZE] - 1) * line + (axis[OUT_SIZE] - 1) * axis[STRIDE] + 1 + reach
         for item in range(begin, end):
             first = least(item * settings[PLANES], planes - settings[PLANES])
-            _spread_ranks(spread, x + first * step, entries, head[ENTRIES], ranks, rule)
+            _spread_states(spread, x + first * step, entries, head[ENTRIES], kind, rule)
             source, pieces = spread, Pieces(1, window, row_unit, row_reach)
             # Sums of few rows are added one by one, as by lines: results do not depend on the layout.
             if not sums or settings[TALL] != 0:
                 source, pieces = double_lines(
-                    doubled, rest, spread, n + row_reach, window, row_unit, ranks
+                    doubled, rest, spread, n + row_reach, window, row_unit, kind
                 )
             if settings[KEPT] > 0:
                 for plane in range(settings[PLANES]):
@@ -218,11 +218,11 @@ def packed_chunk(ranks, read_rule, store):
                         source + plane * settings[PLANE_PITCH] * size,
                         kept,
                         pieces,
-                        ranks,
+                        kind,
                     )
                 source = doubled
             elif pieces.count > 1:
-                fold_line(doubled, source, n, pieces, ranks)
+                fold_line(doubled, source, n, pieces, kind)
                 source = doubled
             source, pieces = double_lines(
                 doubled,
@@ -231,7 +231,7 @@ def packed_chunk(ranks, read_rule, store):
                 head[RESULT_SPAN] + reach,
                 axis[WINDOW],
                 axis[DILATION],
-                ranks,
+                kind,
             )
             store(
                 out + first * out_step,
@@ -240,7 +240,7 @@ def packed_chunk(ranks, read_rule, store):
                 results,
                 head[RESULTS],
                 divisors,
-                ranks,
+                kind,
                 rule,
             )
         release(spread)

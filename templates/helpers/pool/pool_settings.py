@@ -23,7 +23,7 @@ DENSE = 8  # bytes from one spatial position to the next, where one stride serve
 WIDTH = 9  # bytes of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
 PLANE = 11  # positions of a spatial plane
-LINE = 12  # lines, packed: ranks from one line to the next
+LINE = 12  # lines, packed: states from one line to the next
 BUFFER = 13  # lines, packed: bytes of all lines
 TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too; packed: sums by doubling
 BATCH = 15  # lengths of the tables
@@ -32,7 +32,7 @@ RULE = 17  # of the greatest: flip, nan_key and inf
 BLANK = 20  # the value of a window of nothing but padding
 PLANES = 21  # packed: planes of an item; lines: as well, one after the other, or 1 where an item is a part of one
 TABLE_AT = 22  # packed: the address of the table
-PLANE_PITCH = 23  # packed: ranks from one plane to the next
+PLANE_PITCH = 23  # packed: states from one plane to the next
 KEPT = 24  # packed: the same of the rows that are kept, where not all are; else 0
 PART_BYTES = 25  # transposed: of one vector of each position
 PAST = 26  # lines, gradients: outputs, or indices where they are wanted, go past the caches
@@ -40,10 +40,10 @@ EDGE = 27  # direct: see window_group; 0: each window by itself
 OWN = 28  # and further: those that a kernel module has besides
 SETTINGS = 32
 
-GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what rank_rows may write there
-# The largest stride of outputs that are picked out of whole vectors of ranks: 0.45 to 0.8 of the time of 3 and 4.
+GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what join_rows may write there
+# The largest stride of outputs that are picked out of whole vectors of states: 0.45 to 0.8 of the time of 3 and 4.
 NEAR_STRIDE = NEAR_STEPS[-1]
-# Behind all lines: where every second rank is wanted, twice as much is read, and so on.
+# Behind all lines: where every second state is wanted, twice as much is read, and so on.
 SLACK_BYTES = NEAR_STRIDE * GAP_BYTES
 
 

@@ -1,7 +1,7 @@
 """Poolings of many planes by long windows: a vector has one position of as many planes as it has lanes.
 
 No lane is padding then, and along each axis a window costs as much whatever it has: 0.05 to 1.05 of the time of lines
-and of packed planes. Where ranks are wider than elements, a position has several vectors of them, of as many planes as
+and of packed planes. Where states are wider than elements, a position has several vectors of them, of as many planes as
 a vector has elements; the second ones of all positions stand behind all first ones.
 """
 
@@ -37,8 +37,8 @@ from memory import (
 )
 from order_key import _rule
 from pool_settings import BATCH, PART_BYTES, SHARE, TILE, pool_tables
-from rank_lanes import _joined, _least
-from ranks import Ranks, _rank_parts, element_size, rank_parts, rank_size
+from pool_state import PoolState, _state_parts, element_size, state_parts, state_size
+from state_lanes import _joined, _least
 from strips import _place, _vector
 from sums import _nearest_bits
 from transposing import (
@@ -64,15 +64,15 @@ class Positions(NamedTuple):
     plane_step: Any
 
 
-class Ranked(NamedTuple):
-    """Vectors of ranks: where the first ones of all positions stand, and the bytes to the second ones."""
+class States(NamedTuple):
+    """Vectors of states: where the first ones of all positions stand, and the bytes to the second ones."""
 
     address: Any
     part: Any
 
 
 class Vectors(NamedTuple):
-    """Lines of vectors of ranks: where the first begins, and the bytes to the next line, and to the next vector."""
+    """Lines of vectors of states: where the first begins, and the bytes to the next line, and to the next vector."""
 
     address: Any
     line_step: Any
@@ -112,14 +112,14 @@ def _each_position(
 
 
 @intrinsic
-def _rank_positions(
-    _context: Any, target: Any, source: Any, positions: Any, ranks: Any, rule: Any
+def _read_positions(
+    _context: Any, target: Any, source: Any, positions: Any, kind: Any, rule: Any
 ) -> Any:
-    """Rank a vector of planes, from `source` on: vectors for each position.
+    """Read a vector of planes, from `source` on: vectors of states for each position.
 
     What the next vector of planes has is fetched (0.65 to 1 of the time).
     """
-    kept = ranks.ranks
+    kept = kind.state
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         target, part = cgutils.unpack_tuple(builder, values[0])
@@ -128,19 +128,19 @@ def _rank_positions(
         rule = kept.rule(builder, signature, values)
         vector = _vector(kept.element)
         unit = _unit(vector)
-        lowest = _splat(builder, kept.lowest(builder, rule), _vector(kept.rank))
+        lowest = _splat(builder, kept.lowest(builder, rule), _vector(kept.type))
         i64 = target.type
         size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
         next_source = builder.add(source, builder.mul(where.plane_step, i64(vector.count)))
 
         def store(bits: Any, number: Any) -> None:
-            lanes = vector.count // _rank_parts(kept)
-            for k in range(_rank_parts(kept)):
+            lanes = vector.count // _state_parts(kept)
+            for k in range(_state_parts(kept)):
                 some = _lanes_from(builder, bits, k * lanes, lanes)
-                rank = kept.of(context, builder, some, None, rule)
+                state = kept.of(context, builder, some, None, rule)
                 if not kept.sums:
-                    rank = _joined(builder, rank, lowest)
-                _store(builder, rank, _place(builder, target, (number, size), (i64(k), part)))
+                    state = _joined(builder, state, lowest)
+                _store(builder, state, _place(builder, target, (number, size), (i64(k), part)))
 
         def one(number: Any, row: Any, column: Any) -> None:
             steps = (row, where.row_step), (column, where.step)
@@ -160,15 +160,17 @@ def _rank_positions(
         _each_position(builder, where, unit, one, several)
         return context.get_dummy_value()
 
-    return types.void(target, types.int64, positions, ranks, rule), codegen
+    return types.void(target, types.int64, positions, kind, rule), codegen
 
 
-def _store_tile(builder: Any, values: Any, kept: Ranks, finish: Callable[[Any, Any], Any]) -> None:
-    """Store what `finish(ranks, number)` makes of a vector of ranks of a position."""
+def _store_tile(
+    builder: Any, values: Any, kept: PoolState, finish: Callable[[Any, Any], Any]
+) -> None:
+    """Store what `finish(states, number)` makes of a vector of states of a position."""
     target = values[0]
     source, part = cgutils.unpack_tuple(builder, values[1])
     where = Positions(*cgutils.unpack_tuple(builder, values[2]))
-    vector, ranks = _vector(kept.element), _vector(kept.rank)
+    vector, states = _vector(kept.element), _vector(kept.type)
     unit = _unit(vector)
     i64 = target.type
     size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
@@ -176,10 +178,10 @@ def _store_tile(builder: Any, values: Any, kept: Ranks, finish: Callable[[Any, A
     def elements(number: Any) -> Any:
         places = [
             _place(builder, source, (number, size), (i64(k), part))
-            for k in range(_rank_parts(kept))
+            for k in range(_state_parts(kept))
         ]
         return _side_by_side(
-            builder, [finish(_load(builder, place, ranks), number) for place in places]
+            builder, [finish(_load(builder, place, states), number) for place in places]
         )
 
     def one(number: Any, row: Any, column: Any) -> None:
@@ -196,9 +198,9 @@ def _store_tile(builder: Any, values: Any, kept: Ranks, finish: Callable[[Any, A
 
 @intrinsic
 def transposed_elements(
-    _context: Any, target: Any, source: Any, positions: Any, ranks: Any, rule: Any
+    _context: Any, target: Any, source: Any, positions: Any, kind: Any, rule: Any
 ) -> Any:
-    """Store the elements of a vector of planes, from `target` on, of ranks as _rank_positions makes them."""
+    """Store the elements of a vector of planes, from `target` on, of states as _read_positions makes them."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         order = _rule(builder, signature, values)
@@ -206,10 +208,10 @@ def transposed_elements(
         def finish(joined: Any, _number: Any) -> Any:
             return _element_bits(builder, joined, order)
 
-        _store_tile(builder, values, ranks.ranks, finish)
+        _store_tile(builder, values, kind.state, finish)
         return context.get_dummy_value()
 
-    return types.void(types.int64, source, positions, ranks, rule), codegen
+    return types.void(types.int64, source, positions, kind, rule), codegen
 
 
 @intrinsic
@@ -219,14 +221,14 @@ def transposed_sums(
     source: Any,
     positions: Any,
     divisors: Any,
-    ranks: Any,
+    kind: Any,
     exponent: Any,
 ) -> Any:
     """As transposed_elements, of sums: what they become. True if a result is not certain to be right.
 
     Sums that are divided are so by that of `divisors` which is their position's.
     """
-    kept = ranks.ranks
+    kept = kind.state
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
@@ -234,7 +236,7 @@ def transposed_sums(
         def finish(sums: Any, number: Any) -> Any:
             if kept.divided:
                 place = _place(builder, values[3], (number, number.type(kept.bytes)))
-                divisor = _load(builder, place, kept.rank)
+                divisor = _load(builder, place, kept.type)
                 sums = builder.fdiv(sums, _splat(builder, divisor, sums.type))
             value, unsafe = kept.finished(context, builder, sums, values[-1])
             if unsafe is not None:
@@ -246,17 +248,17 @@ def transposed_sums(
         return builder.load(doubtful)
 
     i64 = types.int64
-    return types.boolean(i64, source, positions, i64, ranks, exponent), codegen
+    return types.boolean(i64, source, positions, i64, kind, exponent), codegen
 
 
 @intrinsic
 def _join_windows(
-    _context: Any, target: Any, source: Any, lines: Any, along: Any, ranks: Any
+    _context: Any, target: Any, source: Any, lines: Any, along: Any, kind: Any
 ) -> Any:
     """Join the vectors of each of so many lines to those of its windows.
 
     Windows are taken by as many as each has elements. All of these have one in common, the last of the first: from
-    there on ranks are joined backwards, for what windows have up to it, then onwards, for what they have beyond.
+    there on states are joined backwards, for what windows have up to it, then onwards, for what they have beyond.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -264,7 +266,7 @@ def _join_windows(
         source = Vectors(*cgutils.unpack_tuple(builder, values[1]))
         n, windows, window, padding = cgutils.unpack_tuple(builder, values[3])
         _prefer_small_code(builder)
-        vector = _vector(ranks.ranks.rank)
+        vector = _vector(kind.state.type)
         i64 = n.type
         zero, one = i64(0), i64(1)
         # From a window's number to its last element.
@@ -278,8 +280,8 @@ def _join_windows(
             stop = _lesser(builder, builder.add(first, window), windows)
 
             def join(element: Any) -> None:
-                rank = _load(builder, _place(builder, elements, (element, source.step)), vector)
-                builder.store(_joined(builder, rank, builder.load(best)), best)
+                state = _load(builder, _place(builder, elements, (element, source.step)), vector)
+                builder.store(_joined(builder, state, builder.load(best)), best)
 
             def place(number: Any) -> Any:
                 return _place(builder, results, (number, to.step))
@@ -323,7 +325,7 @@ def _join_windows(
             join_group(line.index, first)
         return context.get_dummy_value()
 
-    return types.void(target, source, types.int64, along, ranks), codegen
+    return types.void(target, source, types.int64, along, kind), codegen
 
 
 @helper
@@ -343,28 +345,28 @@ class Tile(NamedTuple):
     new: Any
 
 
-def transposed_chunk(ranks, read_rule, store):
+def transposed_chunk(kind, read_rule, store):
     """Chunk for planes that lie side by side, or whose elements adjoin, as those of their outputs do.
 
     An item is as many planes as a vector has elements, along the innermost of the batch axes, and in these a tile of
     SHARE and TILE outputs, which is all of a plane whose elements adjoin. Windows begin side by side. The last item of
     a tile ends with the last plane, and computes some again that the one before has computed. `read_rule` as of
-    line_chunk; `store` stores what joined ranks become.
+    line_chunk; `store` stores what joined states become.
     """
-    size, divided = VECTOR_BYTES, ranks.divided
+    size, divided = VECTOR_BYTES, kind.divided
 
     @entry
     def chunk(walk, x, out, other, begin, end):
         settings, batch, spatial = pool_tables(walk)
         rule = read_rule(settings)
-        parts = rank_parts(ranks)
-        lanes, share, tile = size // element_size(ranks), settings[SHARE], settings[TILE]
+        parts = state_parts(kind)
+        lanes, share, tile = size // element_size(kind), settings[SHARE], settings[TILE]
         # A divisor for each output, and for each column. Vectors begin at multiples of their size: 0.8 of the time.
-        before = aligned((share + 1) * tile * rank_size(ranks)) if divided else 0
+        before = aligned((share + 1) * tile * state_size(kind)) if divided else 0
         part = settings[PART_BYTES]
         divisors = allocate(before + 2 * parts * part)
-        first = Ranked(divisors + before, part)
-        second = Ranked(first.address + parts * part, part)
+        first = States(divisors + before, part)
+        second = States(first.address + parts * part, part)
         plane_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         planes, step = plane_axis[BATCH_SIZE], plane_axis[BATCH_STEP]
         out_step = plane_axis[BATCH_OUT]
@@ -383,27 +385,27 @@ def transposed_chunk(ranks, read_rule, store):
             top, down = _windows_part(row_axis, row, least(share, row_axis[OUT_SIZE] - row))
             left, across = _windows_part(axis, column, least(tile, axis[OUT_SIZE] - column))
             # Rows an odd number of vectors apart are in different sets of the caches.
-            pitch = across.n | 1 if step == element_size(ranks) else across.n
+            pitch = across.n | 1 if step == element_size(kind) else across.n
             source = x + x_offset + plane * step + top * row_axis[STEP] + left * axis[STEP]
-            _rank_positions(
+            _read_positions(
                 first,
                 source,
                 Positions(down.n, across.n, pitch, row_axis[STEP], axis[STEP], step),
-                ranks,
+                kind,
                 rule,
             )
             line, out_line = pitch * size, across.windows * size
             for k in range(parts):
                 here, there = first.address + k * part, second.address + k * part
                 _join_windows(
-                    Vectors(there, size, line), Vectors(here, size, line), across.n, down, ranks
+                    Vectors(there, size, line), Vectors(here, size, line), across.n, down, kind
                 )
                 _join_windows(
                     Vectors(here, out_line, size),
                     Vectors(there, line, size),
                     down.windows,
                     across,
-                    ranks,
+                    kind,
                 )
             target = out + out_offset + plane * out_step
             target += row * row_axis[OUT_STEP] + column * axis[OUT_STEP]
@@ -422,7 +424,7 @@ def transposed_chunk(ranks, read_rule, store):
                 ),
                 divisors,
                 other,
-                ranks,
+                kind,
                 rule,
             )
             last = number

@@ -1,4 +1,4 @@
-"""The walk over the windows of a pooling, and over lines of their rows' ranks."""
+"""The walk over the windows of a pooling, and over lines of their rows' states."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from pool_line import (
     Planes,
     Rows,
     Scratch,
-    clear_ranks,
-    copy_rank,
+    clear_states,
+    copy_state,
     fold_line,
-    rank_rows,
-    rank_rows_apart,
+    join_rows,
+    join_rows_apart,
 )
 from pool_settings import (
     BATCH,
@@ -51,7 +51,7 @@ from pool_settings import (
     WIDTH,
     pool_tables,
 )
-from ranks import element_size, rank_size
+from pool_state import element_size, state_size
 from walk import axis_of, integers
 from windows import (
     BOX_COLUMNS,
@@ -154,32 +154,32 @@ def _rows_inside(axis, row, total, tall, lines):
 
 
 @helper
-def _clear_ends(lines, count, low, high, line, share, span, ranks):
-    """Set the ranks before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
-    size = rank_size(ranks)
+def _clear_ends(lines, count, low, high, line, share, span, kind):
+    """Set the states before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
+    size = state_size(kind)
     for i in range(count):
         plane, row = split(i, share)
         place = lines + (plane * span + row * line) * size
-        clear_ranks(place, low, ranks)
-        clear_ranks(place + high * size, line - high, ranks)
+        clear_states(place, low, kind)
+        clear_states(place + high * size, line - high, kind)
 
 
 @separate
-def _rank_apart(planes, lines, rows, fresh, ranks, rule):
-    """As rank_rows_apart, in a function of its own: amid the chunk others take up to 1.1 times as long."""
-    rank_rows_apart(planes, lines, rows, fresh, ranks, rule)
+def _join_apart(planes, lines, rows, fresh, kind, rule):
+    """As join_rows_apart, in a function of its own: amid the chunk others take up to 1.1 times as long."""
+    join_rows_apart(planes, lines, rows, fresh, kind, rule)
 
 
 @helper
-def _rank_lines(settings, spatial, box, total, table, planes, lines, rows, block, ranks, rule):
-    """Rank rows, also more of them than their tables hold."""
-    apart = settings[PITCH] == 1 and rows.step != element_size(ranks)
-    ranked = np.int64(0)
-    while ranked < rows.count:
-        more = least(rows.count - ranked, TABLE)
+def _join_all_rows(settings, spatial, box, total, table, planes, lines, rows, block, kind, rule):
+    """Join rows, also more of them than their tables hold."""
+    apart = settings[PITCH] == 1 and rows.step != element_size(kind)
+    joined = np.int64(0)
+    while joined < rows.count:
+        more = least(rows.count - joined, TABLE)
         if table > TABLE:
             axes = settings[SPATIAL] - 2
-            _fill_tables(box, spatial, axes, total, ranked, more, rows.offsets, rows.positions)
+            _fill_tables(box, spatial, axes, total, joined, more, rows.offsets, rows.positions)
         done = np.int64(0)
         while done < more:
             some = least(more - done, block)
@@ -192,17 +192,17 @@ def _rank_lines(settings, spatial, box, total, table, planes, lines, rows, block
                 rows.step,
                 rows.along,
             )
-            fresh = ranked == 0
+            fresh = joined == 0
             if apart:
-                _rank_apart(planes, lines, part, fresh, ranks, rule)
+                _join_apart(planes, lines, part, fresh, kind, rule)
             else:
-                rank_rows(planes, lines, part, fresh, ranks, rule)
+                join_rows(planes, lines, part, fresh, kind, rule)
             done += some
-            ranked += some
+            joined += some
 
 
 @inlined
-def _rank_item(
+def _make_lines(
     settings,
     spatial,
     window,
@@ -214,12 +214,12 @@ def _rank_item(
     planes,
     scratch,
     block,
-    ranks,
+    kind,
     rule,
 ):
-    """Rank the lines of an item's planes: alike lines at once, or the runs of one line."""
+    """Make the lines of an item's planes: alike lines at once, or the runs of one line."""
     inner = settings[SPATIAL] - 1
-    size, item_bytes = rank_size(ranks), element_size(ranks)
+    size, item_bytes = state_size(kind), element_size(kind)
     pitch, line, tall = settings[PITCH], settings[LINE] * size, settings[TALL] != 0
     step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
     row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
@@ -250,8 +250,8 @@ def _rank_item(
         position = (row - most(line_rows.first, 0)) * row_weight
         start = source + row * row_step
         for p in range(planes.count if inside == 0 and not tall else 0):
-            clear_ranks(place + p * planes.line, places * pitch, ranks)
-        _rank_lines(
+            clear_states(place + p * planes.line, places * pitch, kind)
+        _join_all_rows(
             settings,
             spatial,
             scratch.box,
@@ -261,19 +261,19 @@ def _rank_item(
             Lines(place, start, position, count, place_step, source_step, position_step),
             Rows(scratch.offsets, scratch.positions, inside, n, step, along),
             block,
-            ranks,
+            kind,
             rule,
         )
         done += alike
 
 
 @helper
-def _thin(lines, count, line, n, stride, ranks):
-    """Move every `stride`-th rank of so many lines, `line` bytes apart, to their begins: n of each."""
-    size = rank_size(ranks)
+def _thin(lines, count, line, n, stride, kind):
+    """Move every `stride`-th state of so many lines, `line` bytes apart, to their begins: n of each."""
+    size = state_size(kind)
     for _ in range(count):
         for i in range(n):
-            copy_rank(lines + i * size, lines + i * stride * size, ranks)
+            copy_state(lines + i * size, lines + i * stride * size, kind)
         lines += line
 
 
@@ -288,7 +288,7 @@ def _span_of(axis, column, count):
 
 @inlined
 def _outer_window(settings, spatial, row, scratch):
-    """The window in all axes but the last two, in the tables too, and how many elements make a rank, unless cut."""
+    """The window in all axes but the last two, in the tables too, and how many elements make a state, unless cut."""
     outer_axes = settings[SPATIAL] - 2
     window = window_of(spatial, outer_axes, row, scratch.box)
     table = window.total
@@ -308,32 +308,32 @@ def _outer_window(settings, spatial, row, scratch):
 
 
 @helper
-def _join_along(settings, axis, scratch, lines, planes, rows, columns, ranks):
+def _join_along(settings, axis, scratch, lines, planes, rows, columns, kind):
     """Join lines of whole windows' rows along the last axis: where they are then, and what pieces are left."""
-    size, pitch, stride = rank_size(ranks), settings[PITCH], axis[STRIDE]
+    size, pitch, stride = state_size(kind), settings[PITCH], axis[STRIDE]
     in_all = planes.count * (planes.line // size)
     lines, pieces = double_lines(
-        scratch.doubled, scratch.rest, lines, in_all, axis[WINDOW], axis[DILATION] * pitch, ranks
+        scratch.doubled, scratch.rest, lines, in_all, axis[WINDOW], axis[DILATION] * pitch, kind
     )
     if pitch > 1 or stride <= NEAR_STRIDE:
         return lines, Pieces(stride, pieces.count, pieces.step, pieces.last)
     reach = (axis[WINDOW] - 1) * axis[DILATION]
-    fold_line(scratch.doubled, lines, in_all - reach, pieces, ranks)
+    fold_line(scratch.doubled, lines, in_all - reach, pieces, kind)
     for p in range(planes.count):
         place = scratch.doubled + p * planes.line
-        _thin(place, rows, settings[LINE] * size, columns, stride, ranks)
+        _thin(place, rows, settings[LINE] * size, columns, stride, kind)
     return scratch.doubled, Pieces(1, 1, 0, 0)
 
 
-def line_chunk(ranks, read_rule, block, store):
+def line_chunk(kind, read_rule, block, store):
     """Chunk that works line by line; an item is SHARE rows of a tile of a plane, or of PITCH planes side by side.
 
     Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
-    Positions are counted from an item's first element. `read_rule(settings)` returns what ranks are made by, of
+    Positions are counted from an item's first element. `read_rule(settings)` returns what states are made by, of
     `block` rows of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs,
     and to the other array indices or positions of the greatest, or that a norm is in doubt; for averages there is none.
     """
-    sums = ranks.sums
+    sums = kind.sums
     buffers = 4 if sums else 2
 
     @entry
@@ -356,7 +356,7 @@ def line_chunk(ranks, read_rule, block, store):
             spare=lines + buffers * buffer,
         )
         inner = settings[SPATIAL] - 1
-        size, item_bytes = rank_size(ranks), element_size(ranks)
+        size, item_bytes = state_size(kind), element_size(kind)
         pitch, tile = settings[PITCH], settings[TILE]
         share, most_planes = settings[SHARE], settings[PLANES]
         tall, line = settings[TALL] != 0, settings[LINE]
@@ -374,7 +374,7 @@ def line_chunk(ranks, read_rule, block, store):
         plane_base = batch_axis[BATCH_WEIGHT]
         last_low, last_high, last_first, last_column, last_outer = -1, -1, -1, -1, -1
         window = Window(0, 0, 0, 0, 0)  # in all axes but the last two
-        table = 0  # elements that make a rank where padding cuts none
+        table = 0  # elements that make a state where padding cuts none
         for item in range(begin, end):
             # Tiles go fastest: their rows are one after the other in memory.
             rest, column = split(item, tiles)
@@ -395,16 +395,16 @@ def line_chunk(ranks, read_rule, block, store):
             new_place = new_column or first != last_first
             moved = span.low != last_low or span.high != last_high
             last_low, last_high, last_first, last_column = span.low, span.high, first, column
-            # Ranks before the first place that the input has, and before the end; from one plane's lines to the next's.
+            # States before the first place that the input has, and before the end; from one plane's lines to the next.
             ends, apart = (span.low * pitch, span.high * pitch), line_rows.count * line + gap
             if tall:
                 if moved or new_place:
-                    clear_ranks(lines, most_planes * apart, ranks)
+                    clear_states(lines, most_planes * apart, kind)
             elif moved:
-                _clear_ends(lines, most_planes * share, *ends, line, share, apart, ranks)
+                _clear_ends(lines, most_planes * share, *ends, line, share, apart, kind)
             source = x + several.source
             planes = Planes(several.count, apart * size, *steps, plane_base)
-            _rank_item(
+            _make_lines(
                 settings,
                 spatial,
                 window,
@@ -416,19 +416,19 @@ def line_chunk(ranks, read_rule, block, store):
                 planes,
                 scratch,
                 block,
-                ranks,
+                kind,
                 rule,
             )
             joined = lines
             if tall:
                 joined = fold_window_rows(
-                    settings, row_axis, scratch, several.count, some, apart, *ends, ranks
+                    settings, row_axis, scratch, several.count, some, apart, *ends, kind
                 )
                 if joined == lines:
                     last_first = -1  # these lines are to be cleared again
                 planes = Planes(several.count, some * line * size, *steps, plane_base)
             joined, pieces = _join_along(
-                settings, axis, scratch, joined, planes, some, columns, ranks
+                settings, axis, scratch, joined, planes, some, columns, kind
             )
             target = out + several.out + window.out
             other_target = other + several.other + window.other
@@ -440,7 +440,7 @@ def line_chunk(ranks, read_rule, block, store):
             outputs = Outputs(
                 outer, first, some, column, columns, several.lanes, new_column, new_place
             )
-            store(settings, spatial, outputs, places, planes, joined, pieces, scratch, ranks, rule)
+            store(settings, spatial, outputs, places, planes, joined, pieces, scratch, kind, rule)
         if settings[PAST] != 0:
             drain_stores()
         release(memory)

@@ -11,7 +11,7 @@ from numba.core import cgutils
 from float_math import _power
 from llvm import _call
 from memory import _splat
-from ranks import _scalar, _width
+from pool_state import _scalar, _width
 from sums import Sums, _float_of
 
 # By a sum's width, far below what sums of powers are certain to be right from.
@@ -37,7 +37,7 @@ class Powers(Sums):
 
     def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
         """A power that is too small becomes LEAST_POWER, or the magnitude if that is less: only a sum of zeros is 0."""
-        value = _float_of(context, builder, bits, self.dtype, self.rank)
+        value = _float_of(context, builder, bits, self.dtype, self.type)
         magnitude = _magnitude(builder, value)
         if self.operation == "l1":
             return magnitude
@@ -49,7 +49,7 @@ class Powers(Sums):
             power = _raised(builder, magnitude, rule)
         else:
             power = _raised_to_real(context, builder, magnitude, rule)
-        least = _splat(builder, self.rank(LEAST_POWER[8 * self.bytes]), value.type)
+        least = _splat(builder, self.type(LEAST_POWER[8 * self.bytes]), value.type)
         least = builder.select(builder.fcmp_ordered("<", magnitude, least), magnitude, least)
         return builder.select(builder.fcmp_ordered("<", power, least), least, power)
 

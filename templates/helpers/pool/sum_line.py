@@ -17,8 +17,8 @@ from loops import _cases
 from memory import NEAR_STEPS, _load, _pointer, _shuffled, _splat, _store, split
 from pool_line import Destination, Pieces, Planes, Runs, _fold_runs, copy_element
 from pool_settings import LANE_OUT, LINE, PAST, PITCH, SPATIAL
-from rank_lanes import _least
-from ranks import element_size, rank_size
+from pool_state import element_size, state_size
+from state_lanes import _least
 from stores import _store_lanes, _store_past
 from strips import _after, _place, _runs, _vector
 from sums import Sums, _float_of, _nearest_bits
@@ -27,32 +27,32 @@ from walk import axis_of
 from windows import COLUMNS, OUT_STEP
 
 
-def _as_rank(builder: Any, value: Any, element: Any) -> Any:
+def _as_state(builder: Any, value: Any, element: Any) -> Any:
     """A float64 as a scalar of a line's type."""
     return value if element == ir.DoubleType() else builder.fptrunc(value, element)
 
 
 @intrinsic
-def load_float(_context: Any, ranks: Any, address: Any) -> Any:
+def load_float(_context: Any, kind: Any, address: Any) -> Any:
     """The element at `address` as a float64."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[1]), ranks.ranks.element)
-        return _float_of(context, builder, bits, ranks.ranks.dtype, ir.DoubleType())
+        bits = _load(builder, _pointer(builder, values[1]), kind.state.element)
+        return _float_of(context, builder, bits, kind.state.dtype, ir.DoubleType())
 
-    return types.float64(ranks, types.int64), codegen
+    return types.float64(kind, types.int64), codegen
 
 
 @intrinsic
-def store_float(_context: Any, ranks: Any, address: Any, value: Any) -> Any:
+def store_float(_context: Any, kind: Any, address: Any, value: Any) -> Any:
     """Store the element nearest to a float64."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _nearest_bits(context, builder, values[2], ranks.ranks)
+        bits = _nearest_bits(context, builder, values[2], kind.state)
         _store(builder, bits, _pointer(builder, values[1]))
         return context.get_dummy_value()
 
-    return types.void(ranks, types.int64, types.float64), codegen
+    return types.void(kind, types.int64, types.float64), codegen
 
 
 def _as_sum(builder: Any, bits: Any, sums: Sums) -> Any:
@@ -80,57 +80,57 @@ def _as_sum(builder: Any, bits: Any, sums: Sums) -> Any:
 
 
 @intrinsic
-def copy_as_sum(_context: Any, ranks: Any, target: Any, source: Any) -> Any:
+def copy_as_sum(_context: Any, kind: Any, target: Any, source: Any) -> Any:
     """Copy an element; see _as_sum."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[2]), ranks.ranks.element)
-        _store(builder, _as_sum(builder, bits, ranks.ranks), _pointer(builder, values[1]))
+        bits = _load(builder, _pointer(builder, values[2]), kind.state.element)
+        _store(builder, _as_sum(builder, bits, kind.state), _pointer(builder, values[1]))
         return context.get_dummy_value()
 
-    return types.void(ranks, types.int64, types.int64), codegen
+    return types.void(kind, types.int64, types.int64), codegen
 
 
 @intrinsic
-def set_sums(_context: Any, line: Any, n: Any, value: Any, ranks: Any) -> Any:
+def set_sums(_context: Any, line: Any, n: Any, value: Any, kind: Any) -> Any:
     """Set n sums to a float64, exactly these."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        element = ranks.ranks.rank
-        value = _as_rank(builder, values[2], element)
+        element = kind.state.type
+        value = _as_state(builder, values[2], element)
         start = builder.inttoptr(values[0], element.as_pointer())
         with cgutils.for_range(builder, values[1]) as loop:
             _store(builder, value, builder.gep(start, [loop.index]))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.float64, ranks), codegen
+    return types.void(types.int64, types.int64, types.float64, kind), codegen
 
 
 @intrinsic
-def add_to_sum(_context: Any, line: Any, number: Any, value: Any, ranks: Any) -> Any:
+def add_to_sum(_context: Any, line: Any, number: Any, value: Any, kind: Any) -> Any:
     """Add a float64 to sum `number` of a line."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        element = ranks.ranks.rank
+        element = kind.state.type
         place = builder.gep(builder.inttoptr(values[0], element.as_pointer()), [values[1]])
         old = _load(builder, place, element)
-        _store(builder, builder.fadd(old, _as_rank(builder, values[2], element)), place)
+        _store(builder, builder.fadd(old, _as_state(builder, values[2], element)), place)
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.float64, ranks), codegen
+    return types.void(types.int64, types.int64, types.float64, kind), codegen
 
 
 @intrinsic
-def get_sum(_context: Any, line: Any, number: Any, ranks: Any) -> Any:
+def get_sum(_context: Any, line: Any, number: Any, kind: Any) -> Any:
     """Sum `number` of a line as a float64."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        element = ranks.ranks.rank
+        element = kind.state.type
         place = builder.gep(builder.inttoptr(values[0], element.as_pointer()), [values[1]])
         value = _load(builder, place, element)
         return value if element == ir.DoubleType() else builder.fpext(value, ir.DoubleType())
 
-    return types.float64(types.int64, types.int64, ranks), codegen
+    return types.float64(types.int64, types.int64, kind), codegen
 
 
 @intrinsic
@@ -142,26 +142,26 @@ def add_quotients(
     n: Any,
     divisors: Any,
     scale: Any,
-    ranks: Any,
+    kind: Any,
 ) -> Any:
     """Add n contiguous elements of each plane, each divided by its divisor * scale, to the plane's line."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
         line, address, n, divisors, scale = values[1:6]
-        element = ranks.ranks.rank
-        size = n.type(ranks.ranks.bytes)
-        scale = _as_rank(builder, scale, element)
+        element = kind.state.type
+        size = n.type(kind.state.bytes)
+        scale = _as_state(builder, scale, element)
 
         def strip(vector: Any, plane: Any, _number: Any, first: Any, done: Any, few: Any) -> None:
-            narrow = ir.VectorType(ranks.ranks.element, vector.count)
+            narrow = ir.VectorType(kind.state.element, vector.count)
             divisor = _load(builder, _place(builder, divisors, (first, size)), vector)
             place = _place(builder, line, (plane, planes.line), (first, size))
             old = _load(builder, place, vector)
             item = n.type(narrow.element.width // 8)
             pointer = _place(builder, address, (plane, planes.source), (first, item))
             bits = _load_few(builder, pointer, few, narrow)
-            value = _float_of(context, builder, bits, ranks.ranks.dtype, element)
+            value = _float_of(context, builder, bits, kind.state.dtype, element)
             value = builder.fdiv(value, builder.fmul(divisor, _splat(builder, scale, vector)))
             # Nothing is added to lanes that keep their sums: a masked store would not be forwarded to the next load.
             value = _after(builder, done, value, _least(vector))
@@ -173,18 +173,18 @@ def add_quotients(
         return context.get_dummy_value()
 
     i64 = types.int64
-    args = (planes, i64, i64, i64, i64, types.float64, ranks)
+    args = (planes, i64, i64, i64, i64, types.float64, kind)
     return types.void(*args), codegen
 
 
 @intrinsic
-def copy_sums(_context: Any, target: Any, source: Any, n: Any, ranks: Any) -> Any:
+def copy_sums(_context: Any, target: Any, source: Any, n: Any, kind: Any) -> Any:
     """Copy n sums that adjoin, and touch no others."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         target, source, n = values[:3]
-        element = ranks.ranks.rank
-        size = n.type(ranks.ranks.bytes)
+        element = kind.state.type
+        size = n.type(kind.state.bytes)
 
         def strip(vector: Any, _plane: Any, _number: Any, first: Any, _done: Any, few: Any) -> None:
             value = _load_few(builder, _place(builder, source, (first, size)), few, vector)
@@ -194,11 +194,11 @@ def copy_sums(_context: Any, target: Any, source: Any, n: Any, ranks: Any) -> An
         _runs(context, builder, _vector(element), one, one, n, strip)
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.int64, ranks), codegen
+    return types.void(types.int64, types.int64, types.int64, kind), codegen
 
 
 @intrinsic
-def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, ranks: Any) -> Any:
+def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, kind: Any) -> Any:
     """Copy n sums to places `apart` sums from each other, between which 0 stands or is put.
 
     Near ones as vectors: 0.75 to 0.95 of a gradient's time. Up to a vector more is 0 then, where a line that follows is
@@ -207,10 +207,10 @@ def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, ran
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         target, source, n, apart = values[:4]
-        element = ranks.ranks.rank
+        element = kind.state.type
         vector = _vector(element)
         lanes, i64 = vector.count, n.type
-        size = i64(ranks.ranks.bytes)
+        size = i64(kind.state.bytes)
 
         def spread(step: int, first: Any, count: Any) -> None:
             value = _load(builder, _place(builder, source, (first, size)), vector)
@@ -219,13 +219,13 @@ def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, ran
             last = builder.mul(
                 builder.sub(i64(lanes) if count is None else count, i64(1)), i64(step)
             )
-            start = _place(builder, target, (first, i64(step * ranks.ranks.bytes)))
+            start = _place(builder, target, (first, i64(step * kind.state.bytes)))
             for begin in range(0, step * lanes, lanes):
                 places = range(begin, begin + lanes)
                 order = [lanes if place % step else place // step for place in places]
                 part = _shuffled(builder, value, _least(vector), order)
                 with builder.if_then(builder.icmp_signed("<=", i64(begin), last)):
-                    _store(builder, part, builder.gep(start, [i64(begin * ranks.ranks.bytes)]))
+                    _store(builder, part, builder.gep(start, [i64(begin * kind.state.bytes)]))
 
         def by_step(step: Any) -> None:
             if isinstance(step, int):
@@ -239,7 +239,7 @@ def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, ran
         _cases(builder, apart, NEAR_STEPS[1:], by_step)
         return context.get_dummy_value()
 
-    return types.void(*(types.int64,) * 4, ranks), codegen
+    return types.void(*(types.int64,) * 4, kind), codegen
 
 
 @intrinsic
@@ -252,36 +252,36 @@ def round_sums(
     count: Any,
     n: Any,
     past: Any,
-    ranks: Any,
+    kind: Any,
 ) -> Any:
     """Store the elements nearest to `count` runs of n adjoining sums, which adjoin, too; if `past`, past the caches."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         target, target_step, line, line_step, count, n, past = values[:7]
-        element = ranks.ranks.rank
-        size = n.type(ranks.ranks.bytes)
+        element = kind.state.type
+        size = n.type(kind.state.bytes)
 
         def strip(vector: Any, number: Any, _line: Any, first: Any, _done: Any, few: Any) -> None:
             value = _load(
                 builder, _place(builder, line, (number, line_step), (first, size)), vector
             )
             place = _place(builder, target, (number, target_step))
-            bits = _nearest_bits(context, builder, value, ranks.ranks)
+            bits = _nearest_bits(context, builder, value, kind.state)
             _store_past(builder, bits, place, first, few, past)
 
         _runs(context, builder, _vector(element), count, n.type(1), n, strip)
         return context.get_dummy_value()
 
-    return types.void(*(types.int64,) * 6, types.boolean, ranks), codegen
+    return types.void(*(types.int64,) * 6, types.boolean, kind), codegen
 
 
 @intrinsic
-def set_elements(_context: Any, ranks: Any, address: Any, n: Any, value: Any) -> Any:
+def set_elements(_context: Any, kind: Any, address: Any, n: Any, value: Any) -> Any:
     """Set n contiguous elements to that nearest to a float."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _, address, n, value = values
-        bits = _nearest_bits(context, builder, value, ranks.ranks)
+        bits = _nearest_bits(context, builder, value, kind.state)
         start = _pointer(builder, address)
 
         def strip(vector: Any, _plane: Any, _number: Any, first: Any, _done: Any, few: Any) -> None:
@@ -291,7 +291,7 @@ def set_elements(_context: Any, ranks: Any, address: Any, n: Any, value: Any) ->
         _runs(context, builder, _vector(bits.type), one, one, n, strip)
         return context.get_dummy_value()
 
-    return types.void(ranks, types.int64, types.int64, value), codegen
+    return types.void(kind, types.int64, types.int64, value), codegen
 
 
 class RunDivisors(NamedTuple):
@@ -310,7 +310,7 @@ def _store_sums(
     runs: Any,
     divisors: Any,
     past: Any,
-    ranks: Any,
+    kind: Any,
     exponent: Any,
 ) -> Any:
     """Store the elements of runs of outputs, as store_elements does: what their sums become.
@@ -321,9 +321,9 @@ def _store_sums(
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         to = Destination(*cgutils.unpack_tuple(builder, values[0]))
         by, past = RunDivisors(*cgutils.unpack_tuple(builder, values[2])), values[3]
-        kept = ranks.ranks
-        element = ranks.ranks.rank
-        size = to.address.type(ranks.ranks.bytes)
+        kept = kind.state
+        element = kind.state.type
+        size = to.address.type(kind.state.bytes)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
         def run(plane: Any, number: Any, value: Any, first: Any, few: Any) -> None:
@@ -340,13 +340,13 @@ def _store_sums(
                 some = builder.or_(builder.load(doubtful), _any(builder, unsafe))
                 builder.store(some, doubtful)
             place = _place(builder, to.address, (plane, to.plane_step), (number, to.run_step))
-            bits = _nearest_bits(context, builder, value, ranks.ranks)
+            bits = _nearest_bits(context, builder, value, kind.state)
             _store_past(builder, bits, place, first, few, past)
 
         _fold_runs(context, builder, _vector(element), values[1], run, kept.divided)
         return builder.load(doubtful)
 
-    args = (destination, runs, divisors, types.boolean, ranks, exponent)
+    args = (destination, runs, divisors, types.boolean, kind, exponent)
     return types.boolean(*args), codegen
 
 
@@ -370,7 +370,7 @@ def write_lines(
     by_column,
     by_row,
     spare,
-    ranks,
+    kind,
     exponent,
 ):
     """Store a block of outputs of each plane, whose lines, one for each row, are yet to be joined of pieces.
@@ -379,7 +379,7 @@ def write_lines(
     """
     rows, columns, lanes = outputs
     inner = settings[SPATIAL] - 1
-    size, item_bytes, pitch = rank_size(ranks), element_size(ranks), settings[PITCH]
+    size, item_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
     line_step, line_out = settings[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
     step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
     # One run of a line's places for each line, or runs of the lanes of its places.
@@ -420,11 +420,11 @@ def write_lines(
                     by_column + r * column_step, column_step, scales + r * row_step, row_step
                 ),
                 plain and settings[PAST] != 0,
-                ranks,
+                kind,
                 exponent,
             )
             doubtful = doubtful or unsure
             if not plain:
                 for i in range(n_run):
-                    copy_element(to + r * run_out + i * step, spare + i * item_bytes, ranks)
+                    copy_element(to + r * run_out + i * step, spare + i * item_bytes, kind)
     return doubtful

@@ -40,9 +40,7 @@ def _over(
 
 
 @intrinsic
-def add_run(
-    _context: Any, sums: Any, address: Any, n: Any, top: Any, power: Any, ranks: Any
-) -> Any:
+def add_run(_context: Any, sums: Any, address: Any, n: Any, top: Any, power: Any, kind: Any) -> Any:
     """Add n adjoining elements, or of (|x| / top)**power where that is not 0, to RUN_SUMS sums at `sums`."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -54,7 +52,7 @@ def add_run(
 
         def adder(term: Any) -> Any:
             def add(bits: Any, mask: Any) -> None:
-                value = term(_float_of(context, builder, bits, ranks.ranks.dtype, vector.element))
+                value = term(_float_of(context, builder, bits, kind.state.dtype, vector.element))
                 if mask is not None:
                     value = builder.select(mask, value, ir.Constant(vector, None))
                 total, lost = (builder.load(s) for s in state)
@@ -67,7 +65,7 @@ def add_run(
         def powered(value: Any) -> Any:
             return _raised(builder, builder.fdiv(_magnitude(builder, value), top), power)
 
-        bits = ranks.ranks.element
+        bits = kind.state.element
         with builder.if_else(builder.icmp_signed("==", power, power.type(0))) as (then, otherwise):
             with then:
                 _over(context, builder, address, n, vector.count, bits, adder(lambda value: value))
@@ -78,16 +76,16 @@ def add_run(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(i64, i64, i64, types.float64, i64, ranks), codegen
+    return types.void(i64, i64, i64, types.float64, i64, kind), codegen
 
 
 @intrinsic
-def greatest_magnitude(_context: Any, address: Any, n: Any, ranks: Any) -> Any:
+def greatest_magnitude(_context: Any, address: Any, n: Any, kind: Any) -> Any:
     """The greatest |x| of n adjoining elements, NaN if one is."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         address, n, _ = values
-        bits = ranks.ranks.element
+        bits = kind.state.element
         lanes = VECTOR_BYTES * 8 // bits.width
         vector = ir.VectorType(bits, lanes)
         best = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
@@ -100,6 +98,6 @@ def greatest_magnitude(_context: Any, address: Any, n: Any, ranks: Any) -> Any:
 
         _over(context, builder, address, n, lanes, bits, greater)
         found = _greatest_lane(builder, builder.load(best))
-        return _float_of(context, builder, found, ranks.ranks.dtype, ir.DoubleType())
+        return _float_of(context, builder, found, kind.state.dtype, ir.DoubleType())
 
-    return types.float64(types.int64, types.int64, ranks), codegen
+    return types.float64(types.int64, types.int64, kind), codegen

@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from compiled import helper
 from memory import most
-from ranks import element_size
+from pool_state import element_size
 from sum_line import get_sum, load_float, set_sums
 from sum_run import RUN_SUMS, add_run, greatest_magnitude
 from walk import axis_of
@@ -53,65 +53,65 @@ def _with(result, lost):
 
 
 @helper
-def _sum(first, box, axes, total, p, top, sums, ranks):
+def _sum(first, box, axes, total, p, top, sums, kind):
     """(sum, rounding errors) of the elements of a window, or of (|x| / top)**p.
 
-    `sums`: RUN_BYTES of scratch memory; `ranks` are those of sums in float64.
+    `sums`: RUN_BYTES of scratch memory; `kind`: sums in float64.
     """
     inner = axis_of(box, axes - 1, BOX_COLUMNS)
     n, step = inner[INSIDE], inner[INSIDE_STEP]
     power = int(p) if p <= MOST_POWER else -1
-    by_runs = step == element_size(ranks) and n >= RUN_SUMS and power == p
+    by_runs = step == element_size(kind) and n >= RUN_SUMS and power == p
     if by_runs:
-        set_sums(sums, 2 * RUN_SUMS, 0.0, ranks)
+        set_sums(sums, 2 * RUN_SUMS, 0.0, kind)
     result = 0.0
     lost = 0.0
     for row in range(total // most(n, 1)):
         place = first + element_at(box, axes - 1, row)[0]
         if by_runs:
-            add_run(sums, place, n, top, power, ranks)
+            add_run(sums, place, n, top, power, kind)
             continue
         for i in range(n):
-            value = load_float(ranks, place + i * step)
+            value = load_float(kind, place + i * step)
             if p > 0:
                 value = (abs(value) / top) ** p
             result, lost = _plus(result, lost, value)
     for i in range(RUN_SUMS if by_runs else 0):
-        result, lost = _plus(result, lost, get_sum(sums, i, ranks))
-        lost += get_sum(sums, RUN_SUMS + i, ranks)
+        result, lost = _plus(result, lost, get_sum(sums, i, kind))
+        lost += get_sum(sums, RUN_SUMS + i, kind)
     return result, lost
 
 
 @helper
-def window_sum(first, box, axes, total, sums, ranks):
+def window_sum(first, box, axes, total, sums, kind):
     """Sum of the elements of a window; `sums` as in _sum."""
-    result, lost = _sum(first, box, axes, total, 0.0, 1.0, sums, ranks)
+    result, lost = _sum(first, box, axes, total, 0.0, 1.0, sums, kind)
     return _with(result, lost)
 
 
 @helper
-def window_norm(first, box, axes, total, p, sums, ranks):
+def window_norm(first, box, axes, total, p, sums, kind):
     """(sum of |x|**p)**(1 / p) over a window, whatever the magnitudes; `sums` as in _sum."""
     inner = axis_of(box, axes - 1, BOX_COLUMNS)
     n, step = inner[INSIDE], inner[INSIDE_STEP]
-    adjoining = step == element_size(ranks) and n >= RUN_SUMS
+    adjoining = step == element_size(kind) and n >= RUN_SUMS
     top = 0.0
     for row in range(total // most(n, 1)):
         place = first + element_at(box, axes - 1, row)[0]
         if adjoining:
-            value = greatest_magnitude(place, n, ranks)
+            value = greatest_magnitude(place, n, kind)
             if math.isnan(value):
                 return value
             top = max(top, value)
             continue
         for i in range(n):
-            value = abs(load_float(ranks, place + i * step))
+            value = abs(load_float(kind, place + i * step))
             if math.isnan(value):
                 return value
             top = max(top, value)
     if top == 0.0 or math.isinf(top):
         return top
-    result, lost = _sum(first, box, axes, total, p, top, sums, ranks)
+    result, lost = _sum(first, box, axes, total, p, top, sums, kind)
     return top * _with(result, lost) ** (1.0 / p)
 
 
@@ -125,14 +125,14 @@ def _added(value, power):
 
 
 @helper
-def _add_columns(totals, losses, first, box, axes, rows, columns, step, p, ranks):
+def _add_columns(totals, losses, first, box, axes, rows, columns, step, p, kind):
     """The sums of some columns over a window's rows, with their rounding errors."""
     for i in range(columns):
         totals[i] = losses[i] = 0.0
     for row in range(rows):
         place = first + element_at(box, axes - 1, row)[0]
         for i in range(columns):
-            value = load_float(ranks, place + i * step)
+            value = load_float(kind, place + i * step)
             totals[i], losses[i] = _plus(totals[i], losses[i], _added(value, int(p)))
 
 
@@ -145,7 +145,7 @@ def _add_up(totals, losses, begin, end, onward):
 
 
 @helper
-def sums_together(spatial, axes, edge, position, column, limit, plane, box, p, scratch, ranks):
+def sums_together(spatial, axes, edge, position, column, limit, plane, box, p, scratch, kind):
     """Sums, or those of |x|**p, of windows whose outputs adjoin in a row, from the one at `position` on.
 
     Returns how many there are, at most `limit`; they stand at `scratch` as float64. None where no column
@@ -166,16 +166,16 @@ def sums_together(spatial, axes, edge, position, column, limit, plane, box, p, s
     before, before_lost = doubles(scratch + size), doubles(scratch + 2 * size)
     behind, behind_lost = doubles(scratch + 3 * size), doubles(scratch + 4 * size)
     columns = group.shared_from - group.low
-    _add_columns(before, before_lost, first, box, axes, rows, columns, step, p, ranks)
+    _add_columns(before, before_lost, first, box, axes, rows, columns, step, p, kind)
     _add_up(before, before_lost, columns - 1, -1, -1)
     columns = group.high - group.shared_to
     place = first + (group.shared_to - group.low) * step
-    _add_columns(behind, behind_lost, place, box, axes, rows, columns, step, p, ranks)
+    _add_columns(behind, behind_lost, place, box, axes, rows, columns, step, p, kind)
     _add_up(behind, behind_lost, 0, columns, 1)
     inside[INSIDE] = group.shared_to - group.shared_from
     place = first + (group.shared_from - group.low) * step
     total, sums = rows * inside[INSIDE], scratch + SUMS_EDGES * size
-    shared, shared_lost = _sum(place, box, axes, total, p, 1.0, sums, ranks)
+    shared, shared_lost = _sum(place, box, axes, total, p, 1.0, sums, kind)
 
     for i in range(group.count):
         result, lost = shared, shared_lost

@@ -1,4 +1,4 @@
-"""Ranks that are added up: the elements of a data type, in float32 or float64."""
+"""States that are added up: the elements of a data type, in float32 or float64."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 from llvmlite import ir
 
 from half import _bfloat_to_float, _half_to_float, _like, _to_16_bits
-from rank_lanes import _least
-from ranks import Ranks, _scalar
+from pool_state import PoolState, _scalar
+from state_lanes import _least
 
 FLOAT_BITS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
 
 
-class Sums(Ranks):
+class Sums(PoolState):
     """Sums, of `width` bits, of elements of a data type; `divided`: in the end each is divided by a divisor."""
 
     def __init__(
         self, dtype: str, width: int, *, divided: bool = False, operation: str = "elements"
     ) -> None:
-        rank = ir.FloatType() if width == 32 else ir.DoubleType()
+        type_ = ir.FloatType() if width == 32 else ir.DoubleType()
         name = f"Sums({dtype}, {width}, {operation}, {divided})"
-        super().__init__(name, FLOAT_BITS[dtype], rank, sums=True)
+        super().__init__(name, FLOAT_BITS[dtype], type_, sums=True)
         self.dtype = dtype
         self.divided = divided
 
@@ -29,10 +29,10 @@ class Sums(Ranks):
         return values[-1]
 
     def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
-        return _float_of(context, builder, bits, self.dtype, self.rank)
+        return _float_of(context, builder, bits, self.dtype, self.type)
 
     def lowest(self, builder: Any, rule: Any) -> Any:
-        return _least(self.rank)
+        return _least(self.type)
 
     def finished(self, context: Any, builder: Any, value: Any, rule: Any) -> tuple[Any, Any]:
         """What vectors of sums become in the end, and which of these are not certain to be right; None: all are."""

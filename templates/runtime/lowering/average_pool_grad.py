@@ -55,7 +55,7 @@ class AveragePoolGrad:
             start_padding,
             output,
             input,
-            ranks=[self._width // 8],
+            state_bytes=[self._width // 8],
             buffers=4,
             counted=counted(spatial, start_padding, end_padding, divisor),
         )
@@ -95,14 +95,14 @@ class AveragePoolGrad:
         return planned(_DIRECT(self._dtype), items, walk.settings, walk.batch, walk.spatial)
 
     def _by_lines(self, axes: Axes, out_strides: Strides) -> Plan:
-        rank, lanes, beside = self._width // 8, axes.lane.size, axes.batch[-1].size
+        state_bytes, lanes, beside = self._width // 8, axes.lane.size, axes.batch[-1].size
         rows = math.prod(axis.size for axis in axes.spatial[:-1])
         n, window = axes.spatial[-1].size, axes.spatial[-1].window
-        line_ranks = pooling.LINE_BYTES // rank
-        pitch = max(1, min(lanes, line_ranks // min(n + window - 1, 2 * window - 1)))
-        tile = max(1, min(n, max(line_ranks // pitch, 2 * window - 1) - window + 1))
+        line_states = pooling.LINE_BYTES // state_bytes
+        pitch = max(1, min(lanes, line_states // min(n + window - 1, 2 * window - 1)))
+        tile = max(1, min(n, max(line_states // pitch, 2 * window - 1) - window + 1))
         share = max(1, pooling.ITEM_BYTES // (tile * pitch * self._item_bytes))
-        line_bytes = (tile + window - 1) * pitch * rank
+        line_bytes = (tile + window - 1) * pitch * state_bytes
         together = 1
         if pitch == 1 and tile == n and share >= rows:
             plane_bytes = rows * n * self._item_bytes

@@ -1,4 +1,4 @@
-"""The host's side of the max_pool kernel: ranks by data type and plane, lanes and tiles by strides."""
+"""The host's side of the max_pool kernel: states by data type and plane, lanes and tiles by strides."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ POSITIONS_BESIDE = {8: 49, 16: 100, 32: 49}
 INDICES_PAST = 2  # times as many bytes as of elements from which indices go past the caches
 
 
-def rank_widths(width: int) -> list[int]:
-    """Bits of a rank of an element of so many bits with its position, the least first: see Windows, `ranks`.
+def state_widths(width: int) -> list[int]:
+    """Bits of the state of an element of so many bits with its position, the least first: see Windows, `state_bytes`.
 
-    >>> rank_widths(16), rank_widths(32)
+    >>> state_widths(16), state_widths(32)
     ([32, 64], [64])
     """
     return {8: [32, 64], 16: [32, 64], 32: [64], 64: [128]}[width]
@@ -127,8 +127,8 @@ class MaxPool:
         if indices is not None:
             index_bytes = indices.numpy_dtype.itemsize
         self._indexed = index_bytes > 0
-        # Without indices a rank is as wide as the element.
-        self._ranks = [w // 8 for w in rank_widths(width)] if self._indexed else [width // 8]
+        # Without indices a state is as wide as the element.
+        self._state_bytes = [w // 8 for w in state_widths(width)] if self._indexed else [width // 8]
         self._windows = Windows(
             kernel,
             window,
@@ -137,7 +137,7 @@ class MaxPool:
             start_padding,
             input,
             output,
-            ranks=self._ranks,
+            state_bytes=self._state_bytes,
             index_bytes=index_bytes,
             grouped=GROUPED,
             packs=not self._indexed and packs(),
@@ -176,7 +176,7 @@ class MaxPool:
 
     def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides and the plane."""
-        chunks = [*map(self._lines, self._ranks), _DIRECT(*self._kind)]
+        chunks = [*map(self._lines, self._state_bytes), _DIRECT(*self._kind)]
         if self._indexed:
             chunks.append(self._whole)
             one = packed(self._dtype, (1,))
@@ -186,8 +186,8 @@ class MaxPool:
             chunks.append(_PACKED(*self._kind))
         return chunks + pooling.reduction_chunks("max", self._dtype)
 
-    def _lines(self, rank_bytes: int) -> launch.Chunk:
-        return _LINES(*self._kind, 8 * rank_bytes if self._indexed else 0)
+    def _lines(self, state_bytes: int) -> launch.Chunk:
+        return _LINES(*self._kind, 8 * state_bytes if self._indexed else 0)
 
     def _plan(self, strides: Strides, out_strides: Strides, index_strides: Strides) -> Plan:
         walk, run, rule = self._walk(strides, out_strides, index_strides)
@@ -203,10 +203,12 @@ class MaxPool:
     def _walk(
         self, strides: Strides, out_strides: Strides, index_strides: Strides
     ) -> tuple[WalkParts, launch.Chunk, tuple[int, int, int]]:
-        """The walk, the chunk that it is for, and the rule of its ranks."""
+        """The walk, the chunk that it is for, and the rule of its states."""
         if not self._indexed:
             axes = self._windows.axes(strides, out_strides)
-            walk = transposed_walk(kernel, axes, self._ranks[0], self._ranks[0], _limits())
+            walk = transposed_walk(
+                kernel, axes, self._state_bytes[0], self._state_bytes[0], _limits()
+            )
             if walk is not None:
                 return walk, _TRANSPOSED(*self._kind), self._line_rule
         if self._search is not None:
@@ -216,6 +218,6 @@ class MaxPool:
         walk = self._windows.walk(strides, out_strides, index_strides)
         if walk.table is not None:
             return walk, _PACKED(*self._kind), self._line_rule
-        if walk.rank_bytes:
-            return walk, self._lines(walk.rank_bytes), self._line_rule
+        if walk.state_bytes:
+            return walk, self._lines(walk.state_bytes), self._line_rule
         return walk, _DIRECT(*self._kind), self._rule

@@ -1,4 +1,4 @@
-"""The tables by which ranks of small planes are packed: see `packed_chunk` of the pooling kernels."""
+"""The tables by which states of small planes are packed: see `packed_chunk` of the pooling kernels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PlaneTable(NamedTuple):
     """What a chunk is told of items of so many planes."""
 
     words: npt.NDArray[np.int64]
-    ranks: int  # of an item, in whole vectors
+    states: int  # of an item, in whole vectors
 
 
 @functools.lru_cache(maxsize=64)
@@ -43,13 +43,13 @@ def plane_table(
         kept: rows of a plane that are left when rows are joined.
         sums: the type of those that are to be divided, for averages.
     """
-    line = columns.ranks
-    elements = np.zeros((planes, rows.ranks, line), np.bool_)
+    line = columns.pitch
+    elements = np.zeros((planes, rows.pitch, line), np.bool_)
     elements[:, rows.elements, columns.elements] = True
     windows = np.zeros((planes, kept, line), np.bool_)
     windows[:, rows.windows, columns.windows] = True
     result_span = int(np.flatnonzero(windows)[-1]) + 1
-    span = result_span + (planes - 1) * (rows.ranks - kept) * line
+    span = result_span + (planes - 1) * (rows.pitch - kept) * line
     entries = _vectors(elements, span + rows.reach * line + columns.reach, lanes)
     results = _vectors(windows, result_span, lanes)
     head = np.array([span, result_span, len(entries), len(results)])
@@ -61,14 +61,14 @@ def plane_table(
     return PlaneTable(np.concatenate([part.ravel() for part in parts]), entries.size)
 
 
-def _vectors(ranks: npt.NDArray[Any], count: int, lanes: int) -> npt.NDArray[Any]:
-    """The first `count` of what is said of ranks, in whole vectors; of those that are missing 0.
+def _vectors(states: npt.NDArray[Any], count: int, lanes: int) -> npt.NDArray[Any]:
+    """The first `count` of what is said of states, in whole vectors; of those that are missing 0.
 
     >>> _vectors(np.array([1, 2, 3]), 5, 4).tolist()
     [[1, 2, 3, 0], [0, 0, 0, 0]]
     """
     whole = ceildiv(count, lanes) * lanes
-    first = ranks.ravel()[:whole]
+    first = states.ravel()[:whole]
     return np.pad(first, (0, whole - len(first))).reshape(-1, lanes)
 
 

@@ -40,11 +40,11 @@ class SpatialAxis(NamedTuple):
         return (self.window - 1) * self.dilation
 
     @property
-    def ranks(self) -> int:
+    def pitch(self) -> int:
         """From one packed row, or plane, to the next: what a window has behind a row is the padding before the next.
 
         >>> axis = SpatialAxis(5, 5, 3, 1, 1, 1, 4, 4, 0, 1, 0, 5)
-        >>> axis.ranks, axis._replace(padding=0).ranks
+        >>> axis.pitch, axis._replace(padding=0).pitch
         (6, 7)
         """
         last = (self.out_size - 1) * self.stride
@@ -52,12 +52,12 @@ class SpatialAxis(NamedTuple):
 
     @property
     def elements(self) -> slice:
-        """Which ranks those of the input are."""
+        """Which states those of the input are."""
         return slice(self.padding, self.padding + self.size)
 
     @property
     def windows(self) -> slice:
-        """At which ranks windows begin."""
+        """At which states windows begin."""
         return slice(0, (self.out_size - 1) * self.stride + 1, self.stride)
 
     def divisors(self) -> npt.NDArray[np.int64]:

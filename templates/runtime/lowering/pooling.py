@@ -183,11 +183,11 @@ class WalkParts(NamedTuple):
     """What a walk is made of: callers fill in settings that are their own, then `planned` joins the parts.
 
     Args:
-        rank_bytes: of a rank in a line, 0 where it may not work by lines.
+        state_bytes: of a state in a line, 0 where it may not work by lines.
         table: of small planes that are packed; None of others.
     """
 
-    rank_bytes: int
+    state_bytes: int
     settings: npt.NDArray[np.int64]
     batch: list[BatchAxis]
     spatial: list[SpatialAxis]
@@ -206,13 +206,13 @@ class Windows:
     Args:
         kernel: the module of the chunks that walk over them.
         input, output: the tensor that the windows lie on, and the one with an element for each of them.
-        ranks: bytes of a rank in a line, the least first; where indices are wanted, one of those that hold the
+        state_bytes: of a state in a line, the least first; where indices are wanted, one of those that hold the
             positions of an item's elements is taken, counted from the first.
         index_bytes: of an index; 0 where none are wanted.
         buffers: of lines, in scratch memory.
         counted: for each spatial dimension, the positions (from, to) that count in the divisor of an average.
         packs: whether small planes may be packed, of values alone or of averages.
-        costly: whether a rank takes much longer to make than to read, even without a position.
+        costly: whether a state takes much longer to make than to read, even without a position.
         grouped: times the stride that windows too long for lines span at least, so that groups of them, which share
             most columns, take no longer than each by itself; 0: none are grouped.
     """
@@ -227,7 +227,7 @@ class Windows:
         input: Tensor,
         output: Tensor,
         *,
-        ranks: Sequence[int],
+        state_bytes: Sequence[int],
         index_bytes: int = 0,
         buffers: int = 2,
         counted: Sequence[tuple[int, int]] = (),
@@ -238,14 +238,14 @@ class Windows:
         self._packs = packs
         self._costly = costly
         self._grouped = grouped
-        self._sums = f"f{ranks[0]}" if counted else None
+        self._sums = f"f{state_bytes[0]}" if counted else None
         self._kernel = kernel
         self._sizes = input.sizes
         self._out_sizes = output.sizes
         self._batch = len(self._sizes) - len(window)
         self._windows = list(zip(window, strides, dilations, start_padding, strict=True))
         self._item_bytes = input.numpy_dtype.itemsize
-        self._ranks = ranks
+        self._state_bytes = state_bytes
         self._index_bytes = index_bytes
         self._buffers = buffers
         self._counted = counted or [(0, 0)] * len(window)
@@ -259,17 +259,17 @@ class Windows:
         *,
         by_lines: bool = True,
     ) -> WalkParts:
-        """A walk for arrays of these strides; without lines where a line would be too long or no rank serves."""
+        """A walk for arrays of these strides; without lines where a line would be too long or no state serves."""
         axes = self.axes(strides, out_strides, other_strides)
         if self._packs:
             packed = self._packed(axes.spatial, strides, out_strides)
             if packed is not None:
                 return packed
-        for rank in self._ranks if by_lines else ():
+        for state_bytes in self._state_bytes if by_lines else ():
             settings = self.settings(axes)
-            items = self._set_lines(settings, rank, axes)
+            items = self._set_lines(settings, state_bytes, axes)
             if items > 0:
-                return WalkParts(rank, settings, axes.batch, axes.spatial, items)
+                return WalkParts(state_bytes, settings, axes.batch, axes.spatial, items)
         return self.direct(axes, grouped=by_lines)
 
     def direct(self, axes: Axes, *, grouped: bool) -> WalkParts:
@@ -309,9 +309,9 @@ class Windows:
         settings[kernel.LANE_WEIGHT] = axes.lane.weight
         return settings
 
-    def fits(self, rank: int, axis: SpatialAxis) -> bool:
-        """Whether lines of ranks of so many bytes along the last axis are not too long."""
-        return (axis.reach + 1) * rank * self._buffers <= 2 * LONGEST_LINE
+    def fits(self, state_bytes: int, axis: SpatialAxis) -> bool:
+        """Whether lines of states of so many bytes along the last axis are not too long."""
+        return (axis.reach + 1) * state_bytes * self._buffers <= 2 * LONGEST_LINE
 
     def axes(self, strides: Strides, out_strides: Strides, other_strides: Strides = ()) -> Axes:
         """What a walk for arrays of these strides is over."""
@@ -362,61 +362,63 @@ class Windows:
     def _packed(
         self, spatial: list[SpatialAxis], strides: Strides, out_strides: Strides
     ) -> WalkParts | None:
-        """A walk for small planes whose ranks are packed; None for others, and where they do not adjoin."""
-        kernel, size, rank = self._kernel, self._item_bytes, self._ranks[0]
+        """A walk for small planes whose states are packed; None for others, and where they do not adjoin."""
+        kernel, size, state_bytes = self._kernel, self._item_bytes, self._state_bytes[0]
         *outer, rows, columns = spatial
-        lanes, plane = kernel.VECTOR_BYTES // rank, rows.ranks * columns.ranks
+        lanes, plane = kernel.VECTOR_BYTES // state_bytes, rows.pitch * columns.pitch
         # As many vectors as rows have otherwise, or fewer: 0.2 to 1 of the time.
         few = plane <= lanes * rows.out_size * ceildiv(columns.out_size, lanes)
-        if outer or not few or plane * rank > LINE_BYTES:
+        if outer or not few or plane * state_bytes > LINE_BYTES:
             return None
         for sizes, steps in ((self._sizes, strides), (self._out_sizes, out_strides)):
             if geometry.merge(zip(sizes, steps, strict=True)) != [(math.prod(sizes), size)]:
                 return None
         planes = math.prod(self._sizes[: self._batch])
-        together = min(planes, max(1, PACKED_BYTES // (plane * rank)))
-        kept = rows.ranks
-        if rows.stride == 1 and (kept - rows.out_size) * columns.ranks >= lanes:
+        together = min(planes, max(1, PACKED_BYTES // (plane * state_bytes)))
+        kept = rows.pitch
+        if rows.stride == 1 and (kept - rows.out_size) * columns.pitch >= lanes:
             # Without rows in which no window begins: 0.8 of the time of 13 x 13. A vector of them at least: more of a
             # plane is written than is kept, and must not reach the next one.
             kept = rows.out_size
         table = plane_table(rows, columns, kept, together, lanes, size, self._sums)
         settings = np.zeros(kernel.SETTINGS, np.int64)
-        settings[kernel.LINE] = columns.ranks
+        settings[kernel.LINE] = columns.pitch
         settings[kernel.PLANE_PITCH] = plane
         settings[kernel.PLANES] = together
         settings[kernel.TALL] = self._by_doubling(spatial[-2], rows.out_size)
-        settings[kernel.KEPT] = kept * columns.ranks if kept < rows.ranks else 0
-        settings[kernel.BUFFER] = table.ranks * rank + kernel.SLACK_BYTES
+        settings[kernel.KEPT] = kept * columns.pitch if kept < rows.pitch else 0
+        settings[kernel.BUFFER] = table.states * state_bytes + kernel.SLACK_BYTES
         settings[kernel.TABLE_AT] = launch.address(table.words)
         settings[kernel.BATCH], settings[kernel.SPATIAL] = 1, 2
         plane_bytes = size * rows.size * columns.size
         out_bytes = size * rows.out_size * columns.out_size
         batch = [BatchAxis(planes, plane_bytes, out_bytes, 0, 0)]
-        return WalkParts(rank, settings, batch, spatial, ceildiv(planes, together), table.words)
+        return WalkParts(
+            state_bytes, settings, batch, spatial, ceildiv(planes, together), table.words
+        )
 
-    def _set_lines(self, settings: npt.NDArray[np.int64], rank: int, axes: Axes) -> int:
-        """Set how lines of such ranks are taken together; returns how many items that makes, 0 if such do not serve."""
+    def _set_lines(self, settings: npt.NDArray[np.int64], state_bytes: int, axes: Axes) -> int:
+        """Set how lines of such states are taken together; returns how many items there are, 0 if such do not serve."""
         kernel, size = self._kernel, self._item_bytes
         lane, batch, spatial = axes
         last = spatial[-1]
         out_n, stride, reach = last.out_size, last.stride, last.reach
-        if not self.fits(rank, last):
+        if not self.fits(state_bytes, last):
             return 0
         line = (out_n - 1) * stride + 1 + reach
-        pitch = max(1, min(lane.size, LINE_BYTES // (rank * min(line, 2 * reach + 1))))
-        fits = max(LINE_BYTES // (rank * pitch), 2 * reach + 1)
+        pitch = max(1, min(lane.size, LINE_BYTES // (state_bytes * min(line, 2 * reach + 1))))
+        fits = max(LINE_BYTES // (state_bytes * pitch), 2 * reach + 1)
         tile = max(1, min(out_n, (fits - 1 - reach) // stride + 1))
         tile = evened(out_n, tile)  # of one width, not a narrow one at the end
         line = ((tile - 1) * stride + 1 + reach) * pitch
-        tall, share, count = self._share_rows(spatial[-2], line * rank)
+        tall, share, count = self._share_rows(spatial[-2], line * state_bytes)
         if self._index_bytes:
-            held = kernel.farthest(8 * rank, 8 * size)
+            held = kernel.farthest(8 * state_bytes, 8 * size)
             if self._positions(spatial, tile, share) > held:
                 return 0
         planes = math.prod(axis.size for axis in batch)
         rows = math.prod(axis.out_size for axis in spatial[:-1])
-        plane_bytes, together = count * line * rank, 1
+        plane_bytes, together = count * line * state_bytes, 1
         beside = batch[-1].size
         if pitch == 1 and tile == out_n and share == rows and planes > 1:
             plane_bytes += kernel.GAP_BYTES
@@ -460,7 +462,7 @@ class Windows:
         """Whether so many rows of outputs are had by folding rows of input by doubling, not by joining all of each."""
         window, stride = axis.window, axis.stride
         count = (share - 1) * stride + 1 + axis.reach
-        # Ranks that take longer to make than to read are made once: those with positions of rows that move together.
+        # States that take longer to make than to read are made once: those with positions of rows that move together.
         once = self._costly or (self._index_bytes > 0 and stride == 1)
         if once and count < share * window:
             return True

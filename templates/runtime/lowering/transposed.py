@@ -69,9 +69,9 @@ class _Tile(NamedTuple):
 
 
 def transposed_walk(
-    kernel: Any, axes: Axes, item_bytes: int, rank_bytes: int, limits: Limits
+    kernel: Any, axes: Axes, item_bytes: int, state_bytes: int, limits: Limits
 ) -> WalkParts | None:
-    """The walk where it pays, else None; for ranks without positions."""
+    """The walk where it pays, else None; for states without positions."""
     *others, rows, columns = axes.spatial
     batch = [axis for axis in (*axes.batch, axes.lane) if axis.size > 1]
     if others or not batch:
@@ -87,7 +87,7 @@ def transposed_walk(
     if not all(_serves(axis, shortest, limits.longest) for axis in (rows, columns)):
         return None
     tile = _Tile(rows, columns, rows.out_size, columns.out_size)
-    positions = TILE * item_bytes // rank_bytes
+    positions = TILE * item_bytes // state_bytes
     if beside:
         tile = _reduced(tile, positions)
         serves = planes.out_step == item_bytes and tile.pays(limits.read)
@@ -106,7 +106,7 @@ def transposed_walk(
     settings[kernel.SHARE], settings[kernel.TILE] = tile.share, tile.width
     settings[kernel.PART_BYTES] = tile.positions * kernel.VECTOR_BYTES
     settings[kernel.BATCH], settings[kernel.SPATIAL] = len(batch), 2
-    return WalkParts(rank_bytes, settings, batch, axes.spatial, items)
+    return WalkParts(state_bytes, settings, batch, axes.spatial, items)
 
 
 def _serves(axis: SpatialAxis, shortest: int, longest: int | None) -> bool:

@@ -1,6 +1,6 @@
-"""Vectors of ranks, and single ones: loaded, joined, stored.
+"""Vectors of states, and single ones: loaded, joined, stored.
 
-LLVM computes integers of 128 bits one by one. A vector of such ranks is therefore held as a structure of two vectors,
+LLVM computes integers of 128 bits one by one. A vector of such states is therefore held as a structure of two vectors,
 their upper and their lower halves: max pooling of 64-bit elements with indices takes 0.15 to 0.5 of the time; on x86-64
 without SSE4.2, which cannot compare 64-bit lanes, 0.5 to 1.8.
 """
@@ -12,13 +12,13 @@ from typing import Any
 from llvmlite import ir
 
 from memory import _collected, _in_turn, _interleaved, _load, _store
-from ranks import _is_float
+from pool_state import _is_float
 
 _HALF = ir.IntType(64)
 
 
 def _held(vector: Any) -> Any:
-    """The type that holds a vector of ranks in registers."""
+    """The type that holds a vector of states in registers."""
     if vector.element != ir.IntType(128):
         return vector
     half = ir.VectorType(_HALF, vector.count)
@@ -29,19 +29,19 @@ def _is_halved(type_: Any) -> bool:
     return isinstance(type_, ir.LiteralStructType)
 
 
-def _halves(builder: Any, ranks: Any) -> tuple[Any, Any]:
+def _halves(builder: Any, states: Any) -> tuple[Any, Any]:
     """The upper and the lower halves."""
-    return builder.extract_value(ranks, 0), builder.extract_value(ranks, 1)
+    return builder.extract_value(states, 0), builder.extract_value(states, 1)
 
 
 def _of_halves(builder: Any, upper: Any, lower: Any) -> Any:
-    """Ranks with these upper and lower halves."""
-    ranks = ir.Constant(ir.LiteralStructType([upper.type, lower.type]), ir.Undefined)
-    return builder.insert_value(builder.insert_value(ranks, upper, 0), lower, 1)
+    """States with these upper and lower halves."""
+    states = ir.Constant(ir.LiteralStructType([upper.type, lower.type]), ir.Undefined)
+    return builder.insert_value(builder.insert_value(states, upper, 0), lower, 1)
 
 
-def _load_ranks(builder: Any, pointer: Any, vector: Any) -> Any:
-    """Load a vector of ranks of any alignment."""
+def _load_states(builder: Any, pointer: Any, vector: Any) -> Any:
+    """Load a vector of states of any alignment."""
     if not _is_halved(_held(vector)):
         return _load(builder, pointer, vector)
     pairs = _load(builder, pointer, ir.VectorType(_HALF, 2 * vector.count))
@@ -49,16 +49,16 @@ def _load_ranks(builder: Any, pointer: Any, vector: Any) -> Any:
     return _of_halves(builder, upper, lower)
 
 
-def _store_ranks(builder: Any, ranks: Any, pointer: Any) -> None:
-    """Store ranks at any alignment."""
-    if _is_halved(ranks.type):
-        upper, lower = _halves(builder, ranks)
-        ranks = _interleaved(builder, lower, upper)
-    _store(builder, ranks, pointer)
+def _store_states(builder: Any, states: Any, pointer: Any) -> None:
+    """Store states at any alignment."""
+    if _is_halved(states.type):
+        upper, lower = _halves(builder, states)
+        states = _interleaved(builder, lower, upper)
+    _store(builder, states, pointer)
 
 
 def _least(type_: Any) -> Any:
-    """Padding's rank."""
+    """Padding's state."""
     if _is_halved(type_):
         upper, lower = type_.elements
         return ir.Constant(type_, [_least(upper), ir.Constant(lower, None)])
@@ -71,7 +71,7 @@ def _least(type_: Any) -> Any:
 
 
 def _joined(builder: Any, a: Any, b: Any) -> Any:
-    """The rank of two together."""
+    """The state of two together."""
     if _is_halved(a.type):
         (upper, lower), (upper_b, lower_b) = _halves(builder, a), _halves(builder, b)
         same = builder.icmp_signed("==", upper, upper_b)
@@ -85,7 +85,7 @@ def _joined(builder: Any, a: Any, b: Any) -> Any:
 
 
 def _selected(builder: Any, mask: Any, a: Any, b: Any) -> Any:
-    """Ranks of `a` in the masked lanes, of `b` in others."""
+    """States of `a` in the masked lanes, of `b` in others."""
     if not _is_halved(a.type):
         return builder.select(mask, a, b)
     (upper, lower), (upper_b, lower_b) = _halves(builder, a), _halves(builder, b)
@@ -93,8 +93,8 @@ def _selected(builder: Any, mask: Any, a: Any, b: Any) -> Any:
     return _of_halves(builder, upper, builder.select(mask, lower, lower_b))
 
 
-def _collected_ranks(builder: Any, vectors: list[Any], places: list[int]) -> Any:
-    """As _collected, of ranks."""
+def _collected_states(builder: Any, vectors: list[Any], places: list[int]) -> Any:
+    """As _collected, of states."""
     if not _is_halved(vectors[0].type):
         return _collected(builder, vectors, places)
     halves = zip(*(_halves(builder, vector) for vector in vectors), strict=True)
