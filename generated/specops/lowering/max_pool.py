@@ -88,7 +88,7 @@ class MaxPool:
         index_order: "row_major", or "column_major" within each spatial plane.
         input: the tensor.
         output: as the input, with the output's spatial sizes, which decide how far windows go.
-        indices: as the output, of UINT32, INT32, UINT64 or INT64; None if not wanted.
+        indices: as the output, of UINT32, UINT64 or INT64; None if not wanted.
     """
 
     def __init__(
