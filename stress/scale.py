@@ -11,15 +11,16 @@ from types import ModuleType
 
 from draw import Random
 
-from specops import geometry, launch, lowering
+from specops import launch, lowering
+from specops.lowering import machine
 
-KEPT = {(geometry, "CACHE_LINE")}  # what is so, not what is chosen
+KEPT = {(machine, "CACHE_LINE")}  # what is so, not what is chosen
 LEAST = 64  # of drawn bytes, a vector's, and of the columns of a tile
 
 
 def modules() -> list[ModuleType]:
     found = pkgutil.iter_modules(lowering.__path__, f"{lowering.__name__}.")
-    return [geometry, launch, *(importlib.import_module(module.name) for module in found)]
+    return [launch, *(importlib.import_module(module.name) for module in found)]
 
 
 def sizes() -> list[tuple[ModuleType, str]]:

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specops import geometry, launch
+from specops import launch
 from specops.kernels import chunks
+from specops.lowering import planes
 from specops.vocabulary import DATA_TYPES
 
 POISON = 0xA5
@@ -233,7 +234,7 @@ def noted(patch: pytest.MonkeyPatch, module: Any, name: str) -> list[Any]:
 
 
 def planes_cut(calls: list[Any]) -> int:
-    """Of noted calls of geometry.cut_planes those that cut some: pieces of a row adjoin."""
+    """Of noted calls of planes.cut_planes those that cut some: pieces of a row adjoin."""
     return sum(
         len(kept) >= 2 and kept[-2].stride == kept[-1].size * item for kept, _, item in calls
     )
@@ -243,13 +244,13 @@ def small_planes(
     random: Random, name: str, shapes: list[tuple[int, int, int]] = PLANES
 ) -> Iterator[np.ndarray]:
     """Planes that adjoin, rows from either end, rows and planes with gaps between them."""
-    for planes, rows, columns in shapes:
-        x = values(random, name, (2 * planes, rows + 1, columns + 1))
-        whole = np.ascontiguousarray(x[:planes, :rows, :columns])
+    for number, rows, columns in shapes:
+        x = values(random, name, (2 * number, rows + 1, columns + 1))
+        whole = np.ascontiguousarray(x[:number, :rows, :columns])
         yield whole
         yield whole[:, ::-1]
         yield x[::2, :rows, 1:]
-        yield x[planes:, 1:, :columns][::-1]
+        yield x[number:, 1:, :columns][::-1]
 
 
 def lone_columns(random: Random, name: str) -> Iterator[np.ndarray]:
@@ -260,7 +261,7 @@ def lone_columns(random: Random, name: str) -> Iterator[np.ndarray]:
         (4, slice(0, 4, 2)),
         (4, slice(None, None, -2)),
     ):
-        x = values(random, name, (4, geometry.LONE_ROWS + channels, channels))[..., taken]
+        x = values(random, name, (4, planes.LONE_ROWS + channels, channels))[..., taken]
         yield x
         yield x[::2, ::-1]
 

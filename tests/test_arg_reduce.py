@@ -40,10 +40,9 @@ from oracle import arg_reduce
 
 import specops
 from specops import directml as dml
-from specops import geometry
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
 from specops.kernels import search as kernel
-from specops.lowering import machine, search, search_way
+from specops.lowering import machine, planes, search, search_way
 from specops.lowering.arg_reduce import ArgReduce
 from specops.tensor import packed
 from specops.vocabulary import DATA_TYPES
@@ -214,8 +213,8 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "PART_BYTES", 48)
     monkeypatch.setattr(search_way, "TILE_BYTES", 256)
     monkeypatch.setattr(machine, "BESIDE", 12)
-    monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
-    monkeypatch.setattr(geometry, "FEW_ROWS", 0)
+    monkeypatch.setattr(planes, "PLANE_BYTES", 0)
+    monkeypatch.setattr(planes, "FEW_ROWS", 0)
     check_split(name, 1, monkeypatch)
 
 
@@ -223,9 +222,9 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_order_of_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups that lie within an outer reduced axis, searched part by part in the order of memory, give the same."""
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
-    monkeypatch.setattr(geometry, "CORE_CACHE_BYTES", 0)
+    monkeypatch.setattr(planes, "CORE_CACHE_BYTES", 0)
     monkeypatch.setattr(machine, "UNCACHED_BYTES", 0)
-    monkeypatch.setattr(geometry, "RUN_BYTES", 0)
+    monkeypatch.setattr(planes, "RUN_BYTES", 0)
     check_split(name, 2, monkeypatch)
 
 
@@ -250,8 +249,8 @@ def check_split(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of few columns that adjoin are searched several at a time; where these do not divide, they overlap."""
     monkeypatch.setattr(machine, "BESIDE", 40)
-    monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
-    monkeypatch.setattr(geometry, "FEW_ROWS", 0)
+    monkeypatch.setattr(planes, "PLANE_BYTES", 0)
+    monkeypatch.setattr(planes, "FEW_ROWS", 0)
     random = np.random.default_rng(TYPES.index(name))
     for rows, columns in itertools.product((2, 7, 23, 29, 64, 301), (2, 3, 5, 19)):
         shape = (3, rows, columns)
@@ -288,9 +287,9 @@ def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(machine, "PART_BYTES", 48)  # planes have none
     taken = noted(monkeypatch, search, "_PLANES")
-    calls = noted(monkeypatch, geometry, "cut_planes")
+    calls = noted(monkeypatch, planes, "cut_planes")
     random = np.random.default_rng(TYPES.index(name))
-    monkeypatch.setattr(geometry, "CUT_BYTES", 256)
+    monkeypatch.setattr(planes, "CUT_BYTES", 256)
     for x in small_planes(random, name, PLANES + LONG_PLANES):
         for output_type, last in itertools.product(("UINT32", "INT64"), (False, True)):
             for _ in range(3):
@@ -347,8 +346,8 @@ def test_winner_in_each_block_of_rows(name: str) -> None:
 def test_columns_of_one_block(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns that one block has whole, and longer ones: their indices in outputs of any width and layout."""
     monkeypatch.setattr(machine, "BESIDE", 1)
-    monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
-    monkeypatch.setattr(geometry, "FEW_ROWS", 0)
+    monkeypatch.setattr(planes, "PLANE_BYTES", 0)
+    monkeypatch.setattr(planes, "FEW_ROWS", 0)
     random = np.random.default_rng(TYPES.index(name))
     columns = 75
     for n in (1, 2, 255, 256, 257, 1024, 1025):

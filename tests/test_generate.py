@@ -435,7 +435,7 @@ def test_missing_templates_remove_nothing(generated: Tree, folder: str, error: s
 @pytest.mark.parametrize(
     ("removed", "missing"),
     [
-        ("geometry.py", ["specops.geometry"]),
+        ("lowering/axes.py", ["specops.lowering.axes"]),
         ("dxdispatch", ["specops.dxdispatch", "specops.dxdispatch.model"]),
         ("__main__.py", []),
     ],

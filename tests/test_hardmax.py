@@ -39,9 +39,9 @@ from draw import (
 from oracle import NAN_RULES, hardmax
 
 import specops
-from specops import geometry
 from specops.kernels.search import VECTOR_BYTES
-from specops.lowering import machine, search, search_marks, search_way
+from specops.lowering import machine, planes, search, search_marks, search_way
+from specops.lowering.axes import Axis
 from specops.lowering.hardmax import Hardmax
 from specops.lowering.search_visit import visited
 from specops.tensor import packed
@@ -127,7 +127,7 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "PART_BYTES", 48)
     monkeypatch.setattr(search_way, "TILE_BYTES", 256)
     monkeypatch.setattr(machine, "BESIDE", 12)
-    monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
+    monkeypatch.setattr(planes, "PLANE_BYTES", 0)
     check_split(name, 1, monkeypatch)
 
 
@@ -146,9 +146,9 @@ def test_far_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_order_of_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups that lie within an outer reduced axis, searched part by part in the order of memory, give the same."""
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
-    monkeypatch.setattr(geometry, "CORE_CACHE_BYTES", 0)
+    monkeypatch.setattr(planes, "CORE_CACHE_BYTES", 0)
     monkeypatch.setattr(machine, "UNCACHED_BYTES", 0)
-    monkeypatch.setattr(geometry, "RUN_BYTES", 0)
+    monkeypatch.setattr(planes, "RUN_BYTES", 0)
     check_split(name, 3, monkeypatch)
 
 
@@ -212,7 +212,7 @@ def test_narrow_rows_of_repeated_elements(name: str) -> None:
 def test_narrow_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of few columns that adjoin are searched and set to 0 together, with any output beside any input."""
     monkeypatch.setattr(machine, "BESIDE", 40)
-    monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
+    monkeypatch.setattr(planes, "PLANE_BYTES", 0)
     random = np.random.default_rng(TYPES.index(name))
     for rows, columns in itertools.product((2, 7, 23, 64), (2, 3, 19)):
         for axes in ((1,), (0, 1)):
@@ -265,7 +265,7 @@ def test_marks_of_the_last_in_small_planes() -> None:
 def test_marks_of_columns(name: str, past: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of columns and whole groups are stored with their marks, past the caches or not, at any alignment."""
     monkeypatch.setattr(machine, "PAST_BYTES", past)
-    monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
+    monkeypatch.setattr(planes, "PLANE_BYTES", 0)
     random = np.random.default_rng(TYPES.index(name))
     shapes = [(2, 9, 5, 11), (3, 40, 2, 35), (2, 3, 8, 97), (1, 150, 1, 1), (2, 70, 3, 64)]
     for shape, axes in itertools.product(shapes, ((1,), (0, 2), (2, 1), (0,))):
@@ -509,7 +509,7 @@ def test_the_one_that_is_preferred_to_many_others(
 @pytest.mark.parametrize("name", TYPES)
 def test_dense_groups_that_overlap(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of groups that begin within each other the rows are searched in the order of memory, as groups of their own."""
-    monkeypatch.setattr(geometry, "CORE_CACHE_BYTES", 0)
+    monkeypatch.setattr(planes, "CORE_CACHE_BYTES", 0)
     n = 9000  # elements of a row that is no short one
     memory = np.random.default_rng(11).integers(0, 200, 5 * n + 7).astype(numpy_type(name))
     size = memory.itemsize
@@ -541,12 +541,12 @@ def test_the_axis_of_vectors(
 ) -> None:
     """Vectors lie along short groups, or short runs of groups, that are many and near to each other."""
     ways = search_way.Ways(item_size=4, out_size=8, one_hot=False, last=False, far=False)
-    axis = geometry.Axis(kept[0], 4 * kept[1], 8)
-    outer, run = geometry.Axis(50, 4 * kept[0] * kept[1], n), geometry.Axis(n, 4, 1)
+    axis = Axis(kept[0], 4 * kept[1], 8)
+    outer, run = Axis(50, 4 * kept[0] * kept[1], n), Axis(n, 4, 1)
     assert ways._lanes_across_few([axis], [run]) == across
     assert ways._lanes_across_few([axis], [outer, run]) == across_runs
     # Beside channels that adjoin in the input, an axis that adjoins in the output.
-    channels = geometry.Axis(kept[1], 4, 8 * kept[0])
+    channels = Axis(kept[1], 4, 8 * kept[0])
     assert ways._lanes_along_the_next([axis, channels]) == (kept[1] <= 4)
     assert not ways._lanes_along_the_next([channels, axis])
 

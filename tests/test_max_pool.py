@@ -35,7 +35,6 @@ from pool_draw import LARGE, TRANSPOSED, USUAL, beside, random_windows, simple
 from pool_oracle import Windows, check_values
 
 import specops
-from specops import geometry
 from specops.kernels import max_pool as max_pool_kernel
 from specops.lowering import machine, pooling, transposed
 from specops.lowering import max_pool as max_pool_lowering
@@ -787,7 +786,7 @@ def test_channels_last(name: str, channels: int) -> None:
 @pytest.mark.parametrize("name", ["UINT8", "FLOAT16", "FLOAT32", "INT64"])
 def test_indices_past_the_caches(name: str, shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Channels last, in whole vectors or not, with indices at multiples of 16 bytes or between."""
-    monkeypatch.setattr(geometry, "MOVED_PAST_BYTES", 0)
+    monkeypatch.setattr(machine, "MOVED_PAST_BYTES", 0)
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     random = np.random.default_rng(shift)
     for channels in (15, 16, 48):

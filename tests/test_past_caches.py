@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from draw import numpy_type, values
 
-from specops import geometry
+from specops.kernels import search as arg_reduce_kernel
 from specops.kernels import max_pool as kernel  # as of all poolings
 from specops.kernels import reduce as reduce_kernel
 from specops.kernels import search as search_kernel
@@ -72,7 +72,7 @@ def test_same_bits(name: str, called: str, channels: int, monkeypatch: pytest.Mo
     for shift in (0, 1):
         found = []
         for least in (0, 1 << 60):
-            monkeypatch.setattr(geometry, "MOVED_PAST_BYTES", least)
+            monkeypatch.setattr(machine, "MOVED_PAST_BYTES", least)
             memory = np.full(like.size + 40, 7, numpy_type(name))
             begin = -(memory.ctypes.data // memory.itemsize) % 16 + 16 + shift
             out = channels_last(memory[begin:][: like.size], plane, channels)
@@ -103,7 +103,7 @@ def check_few_rows(
     for shift in (0, 1):
         found = []
         for least in (0, 1 << 60):
-            monkeypatch.setattr(geometry, "MOVED_PAST_BYTES", least)
+            monkeypatch.setattr(machine, "MOVED_PAST_BYTES", least)
             memory = np.full(planes * columns + 40, 7, output.numpy_dtype)
             begin = -(memory.ctypes.data // memory.itemsize) % 16 + 16 + shift
             out = memory[begin:][: planes * columns].reshape(planes, columns)

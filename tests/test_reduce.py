@@ -44,9 +44,9 @@ from reduce_oracle import (
 )
 
 import specops
-from specops import geometry
-from specops.lowering import machine
+from specops.lowering import machine, planes
 from specops.lowering import reduce as lowering
+from specops.lowering.axes import Axis
 from specops.lowering.reduce import Reduce
 from specops.tensor import packed, packed_strides
 from stress.memory import Arena
@@ -142,10 +142,10 @@ def test_parts_and_tiles(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "PART_BYTES", 48)
     monkeypatch.setattr(lowering, "TILE_BYTES", 256)
     monkeypatch.setattr(machine, "BESIDE", 12)
-    monkeypatch.setattr(geometry, "CORE_CACHE_BYTES", 0)
-    monkeypatch.setattr(geometry, "RUN_BYTES", 0)
-    monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
-    monkeypatch.setattr(geometry, "FEW_ROWS", 0)
+    monkeypatch.setattr(planes, "CORE_CACHE_BYTES", 0)
+    monkeypatch.setattr(planes, "RUN_BYTES", 0)
+    monkeypatch.setattr(planes, "PLANE_BYTES", 0)
+    monkeypatch.setattr(planes, "FEW_ROWS", 0)
     for number in range(CASES // 2):
         if number == CASES // 4:
             last_item_first(monkeypatch)
@@ -153,7 +153,7 @@ def test_parts_and_tiles(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
         near_bytes = (0, 1 << 22)[number % 3 == 0]
         monkeypatch.setattr(lowering, "NEAR_BYTES", near_bytes)
         monkeypatch.setattr(lowering, "NARROW_NEAR_BYTES", near_bytes)
-        monkeypatch.setattr(geometry, "LONE_ROWS", (100, 2)[number % 2])
+        monkeypatch.setattr(planes, "LONE_ROWS", (100, 2)[number % 2])
         check_case(pair, number, 1)
 
 
@@ -164,9 +164,9 @@ def test_small_planes(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(machine, "PART_BYTES", 48)  # planes have none
     taken = noted(monkeypatch, lowering, "_PLANES")
-    calls = noted(monkeypatch, geometry, "cut_planes")
+    calls = noted(monkeypatch, planes, "cut_planes")
     random = np.random.default_rng(pair)
-    monkeypatch.setattr(geometry, "CUT_BYTES", 256)
+    monkeypatch.setattr(planes, "CUT_BYTES", 256)
     for number, x in enumerate(small_planes(random, name, PLANES + LONG_PLANES)):
         nan = ("ignored", "propagates")[number % 2]
         out = output(random, reduced_shape(x.shape, (1,), True), x.dtype)
@@ -693,9 +693,9 @@ def test_between_forbidden_pages(name: str, function: str, monkeypatch: pytest.M
             operator(name, function, shape, axes, "propagates")(x, out)
             assert (out == (x.size // out.size if function == "sum" else 1)).all()
             assert results.surroundings_kept(out)
-    monkeypatch.setattr(geometry, "CUT_BYTES", 256)
-    planes = [(shape, (1,)) for shape in PLANES + LONG_PLANES]
-    for (shape, axes), gap, upper in itertools.product(planes + RUNS, (0, 64), (False, True)):
+    monkeypatch.setattr(planes, "CUT_BYTES", 256)
+    columns = [(shape, (1,)) for shape in PLANES + LONG_PLANES]
+    for (shape, axes), gap, upper in itertools.product(columns + RUNS, (0, 64), (False, True)):
         steps = [s * dtype.itemsize for s in packed_strides((*shape[:-1], shape[-1] + gap))]
         x = arena.place(shape, steps, dtype, upper)
         assert x is not None
@@ -732,26 +732,26 @@ def test_elements_apart(name: str) -> None:
 def test_the_axis_of_vectors(kept: list[tuple[int, int]], lanes: tuple[int, int] | None) -> None:
     """Vectors lie along the nearest long kept axis where groups are short: (size, bytes apart) of groups of 3."""
     kernel = operator("FLOAT32", "sum", (8, 3), (1,), "propagates")
-    axes = [geometry.Axis(n, step, 4) for n, step in kept]
-    assert kernel._lanes_across(axes, [geometry.Axis(3, 4, 0)]) == (lanes is not None)
+    axes = [Axis(n, step, 4) for n, step in kept]
+    assert kernel._lanes_across(axes, [Axis(3, 4, 0)]) == (lanes is not None)
     assert lanes is None or axes[-1][:2] == lanes
 
 
 def test_far_axes_of_long_groups() -> None:
     """Groups of more than a few elements keep their vectors, rather than have them along a far axis."""
     kernel = operator("FLOAT32", "log_sum_exp", (8, 48), (1,), "propagates")
-    far, near = geometry.Axis(64, 12288, 4), geometry.Axis(60, 192, 4)
-    group = [geometry.Axis(48, 4, 0)]
+    far, near = Axis(64, 12288, 4), Axis(60, 192, 4)
+    group = [Axis(48, 4, 0)]
     assert not kernel._lanes_across([far, near], group)
-    assert kernel._lanes_across([far, geometry.Axis(64, 192, 4)], group)
+    assert kernel._lanes_across([far, Axis(64, 192, 4)], group)
 
 
 @pytest.mark.parametrize(("channels", "several"), [(3, 100), (15, 100), (16, 1)])
 def test_columns_that_adjoin_in_the_input_only(channels: int, several: int) -> None:
     """Narrow ones are folded together."""
     kernel = operator("FLOAT32", "sum", (2, 8, 100, channels), (1,), "propagates")
-    kept = [geometry.Axis(100, 4 * channels, 4), geometry.Axis(channels, 4, 400)]
-    assert kernel._columns(kept, [geometry.Axis(8, 400 * channels, 0)]).several == several
+    kept = [Axis(100, 4 * channels, 4), Axis(channels, 4, 400)]
+    assert kernel._columns(kept, [Axis(8, 400 * channels, 0)]).several == several
 
 
 def memory_calls() -> Iterator[Call]:

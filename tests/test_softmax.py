@@ -43,10 +43,10 @@ from oracle import softmax, wide
 from softmax_oracle import check_close, greatest, ulp
 
 import specops
-from specops import geometry
 from specops.kernels import softmax as softmax_kernel
-from specops.lowering import machine
+from specops.lowering import machine, planes
 from specops.lowering import softmax as lowering
+from specops.lowering.axes import Axis
 from specops.lowering.softmax import Softmax
 from specops.tensor import packed
 from stress.memory import Arena
@@ -136,8 +136,8 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "LEAST_ROWS", 1)
     monkeypatch.setattr(lowering, "LEAST_RUNS", 1)
     monkeypatch.setattr(lowering, "RUNS_OF_SQUARE", 0)
-    monkeypatch.setattr(geometry, "PLANE_BYTES", 0)
-    monkeypatch.setattr(geometry, "FEW_ROWS", 0)
+    monkeypatch.setattr(planes, "PLANE_BYTES", 0)
+    monkeypatch.setattr(planes, "FEW_ROWS", 0)
     for number in range(300):
         if number == 150:
             last_item_first(monkeypatch)
@@ -208,9 +208,9 @@ def test_small_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "LARGE_BYTES", 0)
     monkeypatch.setattr(machine, "PART_BYTES", 48)  # planes have none
     taken = noted(monkeypatch, lowering, "_PLANES")
-    calls = noted(monkeypatch, geometry, "cut_planes")
+    calls = noted(monkeypatch, planes, "cut_planes")
     random = np.random.default_rng(TYPES.index(name))
-    monkeypatch.setattr(geometry, "CUT_BYTES", 256)
+    monkeypatch.setattr(planes, "CUT_BYTES", 256)
     for like in small_planes(random, name, PLANES + LONG_PLANES):
         for result, kind in itertools.product(RESULTS, LAYOUTS):
             like[...] = scaled(random, name, like.shape)
@@ -679,9 +679,9 @@ def test_between_forbidden_pages(name: str, monkeypatch: pytest.MonkeyPatch) -> 
             specops.softmax(x, axis=axis, out=out)
             np.testing.assert_allclose(out.astype(np.float64), 1 / x.shape[axis], rtol=1e-3)
             assert results.surroundings_kept(out)
-    monkeypatch.setattr(geometry, "CUT_BYTES", 256)
-    planes = [(shape, (1,)) for shape in PLANES + LONG_PLANES]
-    for (shape, axes), upper in itertools.product(planes + RUNS, (False, True)):
+    monkeypatch.setattr(planes, "CUT_BYTES", 256)
+    columns = [(shape, (1,)) for shape in PLANES + LONG_PLANES]
+    for (shape, axes), upper in itertools.product(columns + RUNS, (False, True)):
         x, out = (place.place_packed(shape, dtype, upper) for place in (arena, results))
         x[...] = 1
         specops.softmax(x, axis=axes, out=out)
@@ -708,7 +708,7 @@ def test_between_forbidden_pages(name: str, monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_axis_of_vectors(kept: tuple[int, int], reduced: tuple[int, int], across: bool) -> None:
     """Vectors lie along the axis whose elements are loaded soonest."""
     kernel = operator("FLOAT32", (8, 8), (1,), "probability")
-    axes = [[geometry.Axis(n, 4 * step, 4 * step)] for n, step in (kept, reduced)]
+    axes = [[Axis(n, 4 * step, 4 * step)] for n, step in (kept, reduced)]
     assert kernel._lanes_across(*axes) == across
 
 

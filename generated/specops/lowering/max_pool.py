@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from specops import geometry, launch
+from specops import launch
 from specops.kernels import max_pool as kernel
 from specops.lowering import machine, pooling
 from specops.lowering.keys import keys_of
@@ -195,7 +195,7 @@ class MaxPool:
     def _plan(self, strides: Strides, out_strides: Strides, index_strides: Strides) -> Plan:
         walk, run, rule = self._walk(strides, out_strides, index_strides)
         output, moved = self._past
-        past = geometry.goes_past(output, index_strides or out_strides, moved)
+        past = machine.goes_past(output, index_strides or out_strides, moved)
         walk.settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, walk.settings)
         walk.settings[kernel.COLUMN_MAJOR] = self._column_major
         walk.settings[kernel.RULE : kernel.RULE + 3] = rule

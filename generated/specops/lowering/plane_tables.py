@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba.core.registry import cpu_target
 
-from specops.geometry import ceildiv
+from specops.lowering.axes import ceildiv
 from specops.lowering.pool_axes import SpatialAxis
 
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from specops import geometry, launch
-from specops.geometry import Axis, ceildiv, evened
+from specops import launch
 from specops.kernels import reduce as kernel
-from specops.lowering import machine
+from specops.lowering import machine, planes
+from specops.lowering.axes import Axis, ceildiv, coalesce, elements, evened, reverse, table
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Plans
 from specops.tensor import Tensor
@@ -206,7 +206,7 @@ class Reduce:
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
-        groups = geometry.elements(kept)
+        groups = elements(kept)
         columns = self._lanes_across(kept, reduced)
         if columns:
             way = self._small_planes(kept, reduced) or self._columns(kept, reduced)
@@ -224,12 +224,12 @@ class Reduce:
         settings[kernel.LAST_COLUMNS] = way.last_columns
         settings[kernel.DOWN] = way.down
         # Of few rows, results are much of what is moved: past the caches they take 0.7 to 0.8 of the time.
-        past = way.cut and geometry.goes_past(self._output, out_strides, self._moved)
+        past = way.cut and machine.goes_past(self._output, out_strides, self._moved)
         settings[kernel.PAST] = past
-        tables = [geometry.table(kept), geometry.table(reduced)]
-        settings[[kernel.KEPT_RANK, kernel.REDUCED_RANK]] = [len(table) for table in tables]
+        tables = [table(kept), table(reduced)]
+        settings[[kernel.KEPT_RANK, kernel.REDUCED_RANK]] = [len(side) for side in tables]
         settings[kernel.RULE :] = self._rule
-        walk = np.concatenate((settings, *(table.ravel() for table in tables)))
+        walk = np.concatenate((settings, *(side.ravel() for side in tables)))
         return _Plan(
             way.fold(*self._fold),
             walk,
@@ -262,23 +262,22 @@ class Reduce:
             once = reduces and stride == 0 and self._fold[1] == "greatest"
             if n > 1 and not once:
                 if stride < 0:
-                    axis, moved, out_moved = geometry.reverse(axis)
+                    axis, moved, out_moved = reverse(axis)
                     shift += moved
                     out_shift += out_moved
                 sides[reduces].append(axis)
         kept, reduced = (
-            geometry.coalesce(sorted(side, key=lambda axis: -axis.stride or -math.inf))
-            for side in sides
+            coalesce(sorted(side, key=lambda axis: -axis.stride or -math.inf)) for side in sides
         )
         return kept, reduced or [Axis(1, 0, 0)], shift, out_shift
 
     def _lanes_across(self, kept: list[Axis], reduced: list[Axis]) -> bool:
         """Whether lanes lie along the innermost kept axis, which another may become, not along a reduced one."""
-        if geometry.lone_columns(kept, reduced, self._item_size):
+        if planes.lone_columns(kept, reduced, self._item_size):
             return False
-        total = geometry.elements(reduced)
+        total = elements(reduced)
         columns = bool(kept) and (total == 1 or kept[-1].stride < reduced[-1].stride)
-        small = columns and geometry.small_planes(kept, reduced, self._item_size)
+        small = columns and planes.small_planes(kept, reduced, self._item_size)
         if small and kept[-1].size >= self._least_columns:
             return True
         if kept and (total <= self._most_short if not columns else kept[-1].size * total <= FEW):
@@ -292,10 +291,10 @@ class Reduce:
         return columns
 
     def _rows(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
-        total = geometry.elements(reduced)
+        total = elements(reduced)
         return _Way(
             fold=_ROWS,
-            items=geometry.elements(kept),
+            items=elements(kept),
             positions=total,
             part_bytes=total * self._item_size,
         )
@@ -310,8 +309,8 @@ class Reduce:
         width = kept[-1].size
         by_groups = kept[-1].stride < reduced[-2].stride
         tile = min(width, kernel.SHORT_GROUPS if by_groups else RUN_GROUPS)
-        items = geometry.elements(kept) // width * ceildiv(width, tile)
-        positions = geometry.elements(reduced[:-1])
+        items = elements(kept) // width * ceildiv(width, tile)
+        positions = elements(reduced[:-1])
         return _Way(
             fold=_RUNS,
             items=items,
@@ -323,13 +322,13 @@ class Reduce:
     def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
         """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
         whole = kept[-1].size if kept else 0
-        last = geometry.cut_planes(kept, reduced, self._item_size)
+        last = planes.cut_planes(kept, reduced, self._item_size)
         if not last:
             return None
         columns = kept[-1].size
         return _Way(
             fold=_PLANES,
-            items=geometry.elements(kept) // columns,
+            items=elements(kept) // columns,
             positions=reduced[0].size,
             part_bytes=0,
             last_columns=last,
@@ -340,7 +339,7 @@ class Reduce:
         size = self._item_size
         width, stride, _ = kept[-1]
         widest = tile = min(TILE_BYTES // size, TILE) if stride == size else APART_TILE
-        tile = geometry.whole_lines(evened(width, tile), size)  # all alike
+        tile = machine.whole_lines(evened(width, tile), size)  # all alike
         beside = last = several = 1
         narrow = self._converts and stride == size and width <= DOWN_COLUMNS
         if size == 4 and (self._near or DOWN_COLUMNS % width):
@@ -351,7 +350,7 @@ class Reduce:
             beside = ceildiv(n, ceildiv(n * width, most))
             if n >= MANY_ROWS:
                 # So many that joining their states takes as long as folding all rows: 0.3 to 1.1 of the time.
-                rows = geometry.elements(reduced)
+                rows = elements(reduced)
                 worth = math.isqrt(rows // width)
                 if width * size <= self._joined_bytes:
                     worth = max(worth, rows // JOINING_PART)
@@ -369,11 +368,11 @@ class Reduce:
             taken = ceildiv(n, beside)
             last = n - (taken - 1) * beside
             reduced[-1] = Axis(taken, row_bytes * beside, 0)
-        items = geometry.elements(kept) // width * ceildiv(width, tile)
+        items = elements(kept) // width * ceildiv(width, tile)
         if several > 1:
             size_of_next = kept[-2].size
             items = items // size_of_next * ceildiv(size_of_next, several)
-        total = geometry.elements(reduced)
+        total = elements(reduced)
         wide = beside * several * size * min(width, tile)
         down = 0
         if narrow and several == 1:
@@ -392,11 +391,11 @@ class Reduce:
 
     def _parts(self, kept: list[Axis], reduced: list[Axis], way: _Way) -> int:
         """The parts of each group, none empty."""
-        groups, total = geometry.elements(kept), way.positions
+        groups, total = elements(kept), way.positions
         parts = 1
         most = PARTIAL_BYTES // (groups * self._state_bytes)
         if way.items < PART_ITEMS:
             parts = max(1, min(way.part_bytes // machine.PART_BYTES, PART_ITEMS // way.items, most))
         if parts == 1 and way.fold is _ROWS:
-            parts = geometry.parts_in_order(kept, reduced, self._item_size, most)
+            parts = planes.parts_in_order(kept, reduced, self._item_size, most)
         return evened(total, parts)

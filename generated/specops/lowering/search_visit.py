@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from specops import geometry
-from specops.geometry import Axis
+from specops.lowering.axes import Axis, by_memory, coalesce, elements, index_weights, reverse
 
 
 @dataclass
@@ -26,12 +25,12 @@ class Visit:
 
     @property
     def groups(self) -> int:
-        return geometry.elements(self.kept)
+        return elements(self.kept)
 
     @property
     def total(self) -> int:
         """Steps along the reduced axes."""
-        return geometry.elements(self.reduced)
+        return elements(self.reduced)
 
     @property
     def ordered(self) -> bool:
@@ -41,7 +40,7 @@ class Visit:
 
     def turn(self, i: int) -> None:
         """Walk a reduced axis from its other end."""
-        self.reduced[i], moved, index = geometry.reverse(self.reduced[i])
+        self.reduced[i], moved, index = reverse(self.reduced[i])
         self.shift += moved
         self.base += index
 
@@ -66,7 +65,7 @@ def visited(
     dropped = len(out_strides) < len(strides)
     remaining = iter(out_strides)
     order = sorted(axes)
-    weights = geometry.index_weights([sizes[a] for a in order])
+    weights = index_weights([sizes[a] for a in order])
     weight_of = dict(zip(order, weights, strict=True))
     kept, reduced_out = [], []
     repeated: list[slice] = []
@@ -83,22 +82,20 @@ def visited(
             continue
         axis = Axis(n, stride, out_stride)
         if stride < 0:
-            axis, moved, out_moved = geometry.reverse(axis)
+            axis, moved, out_moved = reverse(axis)
             shift += moved
             out_shift += out_moved
         kept.append(axis)
-    logical = geometry.coalesce(
-        Axis(sizes[a], strides[a], weight) for a, weight in weight_of.items()
-    )
+    logical = coalesce(Axis(sizes[a], strides[a], weight) for a, weight in weight_of.items())
     varying = []
     for axis in logical:
         if axis.stride:
             varying.append(axis)
         elif last:  # all its elements are equal: only the preferred one is visited
             base += (axis.size - 1) * axis.other_stride
-    reduced = geometry.by_memory(varying)
+    reduced = by_memory(varying)
     visit = Visit(
-        geometry.coalesce(geometry.by_memory(kept)),
+        coalesce(by_memory(kept)),
         reduced_out,
         reduced,
         shift,

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from specops import geometry, launch
-from specops.geometry import Axis, ceildiv, evened
+from specops import launch
 from specops.kernels import softmax as kernel
-from specops.lowering import machine
+from specops.lowering import machine, planes
+from specops.lowering.axes import Axis, ceildiv, coalesce, elements, evened, reverse, table
 from specops.lowering.plans import Plans
 from specops.tensor import Tensor
 
@@ -108,9 +108,9 @@ class Softmax:
         self._item_size = input.numpy_dtype.itemsize
         self._lane_bytes = max(self._item_size, 4)
         self._lanes = kernel.VECTOR_BYTES // self._lane_bytes
-        elements = math.prod(self._sizes)
-        self._empty = elements == 0
-        self._large = elements * self._item_size >= LARGE_BYTES
+        input_bytes = math.prod(self._sizes) * self._item_size
+        self._empty = input_bytes == 0
+        self._large = input_bytes >= LARGE_BYTES
         self._plans = Plans(self._plan)
 
     def __call__(self, x: Array, out: Array) -> None:
@@ -140,8 +140,8 @@ class Softmax:
 
     def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
-        groups = geometry.elements(kept)
-        past = geometry.outgrows(
+        groups = elements(kept)
+        past = machine.outgrows(
             machine.PAST_BYTES, self._sizes, strides, out_strides, self._item_size
         )
         way = self._runs(kept, reduced, past)
@@ -154,7 +154,7 @@ class Softmax:
         elif way is None:
             way = self._rows(kept, reduced, past)
         by_rows = way.chunk is _ROWS
-        total = geometry.elements(reduced)
+        total = elements(reduced)
         chunk, block, parts = way.chunk, way.block, 1
         if way.items < PART_ITEMS:
             parts = min(way.part_bytes // machine.PART_BYTES, PART_ITEMS // way.items)
@@ -180,7 +180,7 @@ class Softmax:
         # Columns of 16 bits take so long to compute that stores within the cache are no slower.
         past = past and (by_rows or self._item_size != 2)
         settings[kernel.PAST] = past and way.inner_bytes >= PAST_RUN_BYTES
-        axes = (geometry.table(kept).ravel(), geometry.table(reduced).ravel())
+        axes = (table(kept).ravel(), table(reduced).ravel())
         walk = np.concatenate((settings, *axes))
         second = None
         if parts > 1:
@@ -216,14 +216,12 @@ class Softmax:
             axis = Axis(n, stride, out_stride)
             if n > 1:
                 if stride < 0 or (stride == 0 and out_stride < 0):
-                    axis, moved, out_moved = geometry.reverse(axis)
+                    axis, moved, out_moved = reverse(axis)
                     shift += moved
                     out_shift += out_moved
                 sides[a in self.axes].append(axis)
         kept, reduced = (
-            geometry.coalesce(
-                sorted(side, key=lambda axis: -(axis.stride or abs(axis.other_stride)))
-            )
+            coalesce(sorted(side, key=lambda axis: -(axis.stride or abs(axis.other_stride))))
             for side in sides
         )
         return kept, reduced or [Axis(1, 0, 0)], shift, out_shift
@@ -232,16 +230,14 @@ class Softmax:
         """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
         size = self._item_size
         last = (
-            geometry.cut_planes(kept, reduced, size)
-            if kept and kept[-1].other_stride == size
-            else 0
+            planes.cut_planes(kept, reduced, size) if kept and kept[-1].other_stride == size else 0
         )
         if not last:
             return None
         total, columns = reduced[0].size, kept[-1].size
         return _Way(
             chunk=_PLANES,
-            items=geometry.elements(kept) // columns,
+            items=elements(kept) // columns,
             part_bytes=0,
             inner_bytes=columns * size,
             block=total,
@@ -250,8 +246,8 @@ class Softmax:
 
     def _columns(self, kept: list[Axis], reduced: list[Axis], past: bool) -> _Way:
         size, lane_bytes, lanes = self._item_size, self._lane_bytes, self._lanes
-        groups = geometry.elements(kept)
-        total = geometry.elements(reduced)
+        groups = elements(kept)
+        total = elements(reduced)
         widest = (PAST_TILE_BYTES if past else TILE_BYTES) // lane_bytes
         copies = 1
         if kept:
@@ -296,7 +292,7 @@ class Softmax:
             return None
         n, *steps = reduced[-1]
         width, *run_steps = kept[-1]
-        total, groups = geometry.elements(reduced[:-1]), geometry.elements(kept)
+        total, groups = elements(reduced[:-1]), elements(kept)
         adjoin = steps == [size, size] and run_steps == [n * size, n * size]
         widest = (PAST_TILE_BYTES if past else TILE_BYTES) // lane_bytes
         # Tiles for both threads, or all groups together, which are then cut into parts.
@@ -324,13 +320,13 @@ class Softmax:
 
     def _rows(self, kept: list[Axis], reduced: list[Axis], past: bool) -> _Way:
         size, inner = self._item_size, reduced[-1].size
-        total = geometry.elements(reduced)
+        total = elements(reduced)
         vectors = total // inner * ceildiv(inner, self._lanes)
         keeps = self._is_one_run(reduced) and not (past or self._logarithm)
         fits = vectors * kernel.VECTOR_BYTES <= (KEPT_BYTES if keeps else SCRATCH_BYTES)
         return _Way(
             chunk=_ROWS,
-            items=geometry.elements(kept),
+            items=elements(kept),
             part_bytes=total * size,
             inner_bytes=inner * size,
             block=total if fits else BLOCK_BYTES // size,
@@ -380,7 +376,7 @@ class Softmax:
         if not kept:
             return False
 
-        total = geometry.elements(reduced)
+        total = elements(reduced)
         copies = self._copies(kept[-1], reduced[-1], TILE_BYTES // self._lane_bytes, total)
         columns = kept[-1]._replace(size=kept[-1].size * copies)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from specops import geometry, launch
+from specops import launch
 from specops.kernels import sum_pool as kernel
 from specops.lowering import machine, pooling
 from specops.lowering.plane_tables import packs
@@ -128,7 +128,7 @@ class SumPool:
             return self._direct(walk)
         real = self._operation == "lp_real"
         walk.settings[kernel.EXPONENT] = np.float64(self._p).view(np.int64) if real else self._p
-        past = geometry.goes_past(self._output, out_strides, self._moved)
+        past = machine.goes_past(self._output, out_strides, self._moved)
         walk.settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, walk.settings)
         tables = walk.settings, walk.batch, walk.spatial
         return planned(run, walk.items, *tables, table=walk.table)

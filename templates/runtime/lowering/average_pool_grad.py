@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from specops import geometry, launch
-from specops.geometry import ceildiv
+from specops import launch
 from specops.kernels import average_pool_grad as kernel
 from specops.lowering import machine, pooling
 from specops.lowering.average_pool import counted
+from specops.lowering.axes import ceildiv, merge
 from specops.lowering.plans import Plans
 from specops.lowering.pool_axes import SpatialAxis
 from specops.lowering.pooling import Array, Axes, Plan, Strides, Windows, planned
@@ -114,7 +114,7 @@ class AveragePoolGrad:
         settings[kernel.BUFFER] = pooling.line_buffer_bytes(kernel, together * line_bytes)
         spare = max(tile, pitch) * self._item_bytes
         settings[kernel.SCRATCH] = 4 * settings[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
-        past = geometry.goes_past(self._output, out_strides, self._moved)
+        past = machine.goes_past(self._output, out_strides, self._moved)
         settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, settings)
         planes = math.prod(axis.size for axis in axes.batch)
         sets = planes // beside * ceildiv(beside, together)
@@ -127,7 +127,7 @@ class AveragePoolGrad:
             return False
         steps = [(axis.size, axis.out_step) for axis in spatial]
         elements = math.prod(n for n, _ in steps)
-        return geometry.merge(steps) in ([], [(elements, self._item_bytes)])
+        return merge(steps) in ([], [(elements, self._item_bytes)])
 
     def _of_whole(self, axes: Axes) -> Plan:
         """The plan for that: 0.03 to 0.2 of the time of lines."""

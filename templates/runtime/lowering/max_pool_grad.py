@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from specops import geometry, launch
-from specops.geometry import ceildiv
+from specops import launch
 from specops.kernels import max_pool
 from specops.kernels import max_pool_grad as kernel
 from specops.lowering import machine, pooling
+from specops.lowering.axes import ceildiv, merge
 from specops.lowering.keys import keys_of
 from specops.lowering.max_pool import GROUPED, state_widths
 from specops.lowering.plans import Plans
@@ -135,7 +135,7 @@ class MaxPoolGrad:
         if walk.state_bytes:
             find = _POSITIONS(self._width, 8 * walk.state_bytes)
         settings[kernel.FIND] = find.address()
-        past = geometry.goes_past(self._output, out_strides, self._moved)
+        past = machine.goes_past(self._output, out_strides, self._moved)
         settings[kernel.PAST] = past and pitch in (1, lanes)
         lanes_adjoin = pitch == 1 or settings[kernel.LANE_OUT] == self._width // 8
         apart = self._windows_apart and settings[kernel.OUT_DENSE] > 0 and lanes_adjoin
@@ -147,7 +147,7 @@ class MaxPoolGrad:
 
     def _out_step(self, spatial: list[SpatialAxis]) -> int:
         """Bytes from one position of a plane to the next in the output, where one step serves; else 0."""
-        merged = geometry.merge((axis.size, axis.out_step) for axis in spatial)
+        merged = merge((axis.size, axis.out_step) for axis in spatial)
         return merged[0][1] if len(merged) == 1 else 0
 
 

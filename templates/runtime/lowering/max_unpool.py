@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from specops import geometry, launch
-from specops.geometry import ceildiv
+from specops import launch
 from specops.kernels import max_unpool as kernel
 from specops.lowering import machine, pooling
+from specops.lowering.axes import Axis, ceildiv, coalesce, merge
 from specops.lowering.plans import Plans
 from specops.lowering.pool_axes import BatchAxis
 from specops.lowering.pooling import Array, Plan, Strides, planned
@@ -74,12 +74,10 @@ class MaxUnpool:
         return [_UNPOOL(8 * self._item_bytes)]
 
     def _plan(self, strides: Strides, index_strides: Strides, out_strides: Strides) -> _Plan:
-        axes = [
-            geometry.Axis(*axis) for axis in zip(self._sizes, strides, index_strides, strict=True)
-        ]
-        merged = geometry.coalesce(axes) or [geometry.Axis(1, 0, 0)]
+        axes = [Axis(*axis) for axis in zip(self._sizes, strides, index_strides, strict=True)]
+        merged = coalesce(axes) or [Axis(1, 0, 0)]
         given = [BatchAxis(n, step, 0, index_step, 0) for n, step, index_step in merged]
-        places = geometry.merge(zip(self._out_sizes, out_strides, strict=True))
+        places = merge(zip(self._out_sizes, out_strides, strict=True))
         taken = [BatchAxis(n, step, 0, 0, 0) for n, step in places or [(1, self._item_bytes)]]
         settings = np.zeros(kernel.SETTINGS, np.int64)
         settings[kernel.GIVEN_AXES], settings[kernel.OUT_AXES] = len(given), len(taken)

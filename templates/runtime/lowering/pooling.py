@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from specops import geometry, launch
-from specops.geometry import ceildiv, evened
+from specops import launch
+from specops.lowering import machine
+from specops.lowering.axes import ceildiv, evened, index_weights, merge
 from specops.lowering.plane_tables import plane_table
 from specops.lowering.pool_axes import BatchAxis, SpatialAxis
 from specops.tensor import Tensor, packed
@@ -197,7 +198,7 @@ class WalkParts(NamedTuple):
 
 def line_buffer_bytes(kernel: Any, lines: int) -> int:
     """Of a buffer for so many bytes of lines, in whole lines of the caches."""
-    return ceildiv(lines + kernel.SLACK_BYTES, geometry.CACHE_LINE) * geometry.CACHE_LINE
+    return ceildiv(lines + kernel.SLACK_BYTES, machine.CACHE_LINE) * machine.CACHE_LINE
 
 
 class Windows:
@@ -316,7 +317,7 @@ class Windows:
     def axes(self, strides: Strides, out_strides: Strides, other_strides: Strides = ()) -> Axes:
         """What a walk for arrays of these strides is over."""
         other_strides = other_strides or (0,) * len(out_strides)
-        weights = geometry.index_weights(self._sizes)
+        weights = index_weights(self._sizes)
         steps = zip(self._sizes, strides, out_strides, other_strides, weights, strict=True)
         axes = [BatchAxis(*axis) for axis in steps]
         first = self._batch
@@ -332,7 +333,7 @@ class Windows:
             spatial.insert(0, SpatialAxis(1, 1, 1, 1, 1, 0, 0, 0, 0, weight, low=0, high=1))
         batch = axes[:first]
         lane = self._take_lane(batch, spatial[-1])
-        merged = [BatchAxis(*axis) for axis in geometry.merge(batch)]
+        merged = [BatchAxis(*axis) for axis in merge(batch)]
         return Axes(lane, merged or [NO_LANE], spatial)
 
     def _edge(self, axis: SpatialAxis) -> int:
@@ -344,7 +345,7 @@ class Windows:
 
     def _dense_step(self, spatial: list[SpatialAxis]) -> int:
         """Bytes from one position of a plane to the next in the input, where one step serves; else 0."""
-        dense = geometry.merge((axis.size, axis.step, axis.weight) for axis in spatial)
+        dense = merge((axis.size, axis.step, axis.weight) for axis in spatial)
         if not dense:
             return self._item_bytes
         (_, step, weight), *more = dense
@@ -371,7 +372,7 @@ class Windows:
         if outer or not few or plane * state_bytes > LINE_BYTES:
             return None
         for sizes, steps in ((self._sizes, strides), (self._out_sizes, out_strides)):
-            if geometry.merge(zip(sizes, steps, strict=True)) != [(math.prod(sizes), size)]:
+            if merge(zip(sizes, steps, strict=True)) != [(math.prod(sizes), size)]:
                 return None
         planes = math.prod(self._sizes[: self._batch])
         together = min(planes, max(1, PACKED_BYTES // (plane * state_bytes)))

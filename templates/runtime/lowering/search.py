@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from specops import geometry, launch
-from specops.geometry import Axis, evened
+from specops import launch
 from specops.kernels import search as kernel
-from specops.lowering import machine
+from specops.lowering import machine, planes
+from specops.lowering.axes import Axis, by_memory, coalesce, elements, evened, index_weights, table
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Plans
 from specops.lowering.search_marks import Marking, Marks, Stores
@@ -163,13 +163,13 @@ class Search:
         visit = visited(self._sizes, self.axes, self._last, strides, out_strides)
         kept, reduced = visit.kept, visit.reduced
         marking = self._marking
-        past = marking is not None and geometry.outgrows(
+        past = marking is not None and machine.outgrows(
             machine.PAST_BYTES, self._sizes, strides, out_strides, self._item_size
         )
         way = self._ways.of(visit, past)
         if marking is None and way.lanes is Lanes.PLANES:
             # Of few rows, indices are much of what is moved: past the caches they take 0.7 to 0.9 of the time.
-            past = geometry.goes_past(self._output, out_strides, self._moved)
+            past = machine.goes_past(self._output, out_strides, self._moved)
         parts, split = self._parts(visit, way)
         marks, rows = Marks(NO_AXES, NO_AXES, past=past), None
         if marking is not None:
@@ -177,9 +177,9 @@ class Search:
             if marks.after:
                 kept, rows = marking.rows_of_marks(kept, visit.reduced_out, past)
         settings = self._settings(visit, way, marks, parts, split)
-        preferred = geometry.table(way.preferred.axes) if way.preferred else NO_AXES
-        beside = geometry.table(way.beside) if way.beside else NO_AXES
-        tables = geometry.table(kept), geometry.table(reduced), marks.axes, marks.zeros
+        preferred = table(way.preferred.axes) if way.preferred else NO_AXES
+        beside = table(way.beside) if way.beside else NO_AXES
+        tables = table(kept), table(reduced), marks.axes, marks.zeros
         walk = join = walk_of(settings, *tables, preferred, beside)
         if split:
             walk = self._walk_of_parts(settings, kept, reduced)
@@ -241,15 +241,15 @@ class Search:
         It stores pairs where those of parts are.
         """
         pair = kernel.PAIR_BYTES
-        weights = geometry.index_weights([axis.size for axis in kept])
+        weights = index_weights([axis.size for axis in kept])
         places = [
             axis._replace(other_stride=pair * w) for axis, w in zip(kept, weights, strict=True)
         ]
         outermost, *runs = reduced
-        places.append(outermost._replace(other_stride=pair * geometry.elements(kept)))
-        groups = geometry.coalesce(geometry.by_memory(places))
+        places.append(outermost._replace(other_stride=pair * elements(kept)))
+        groups = coalesce(by_memory(places))
         settings = settings | {kernel.PARTS: 1, kernel.WIDTH: pair}
-        return walk_of(settings, geometry.table(groups), geometry.table(runs))
+        return walk_of(settings, table(groups), table(runs))
 
     def _is_short(self, visit: Visit, way: Way, marks: Marks, parts: int, split: bool) -> bool:
         """Whether each row is one short run that adjoins, with marks and zeros along one axis at most."""
@@ -270,6 +270,6 @@ class Search:
         split = False
         if parts == 1 and way.lanes is Lanes.ROWS and reduced:
             most = machine.PARTIALS // groups
-            parts = geometry.parts_in_order(kept, reduced, self._item_size, most)
+            parts = planes.parts_in_order(kept, reduced, self._item_size, most)
             split = parts == reduced[0].size
         return evened(total, parts), split

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from specops import geometry, launch
-from specops.geometry import Axis, ceildiv
+from specops import launch
 from specops.kernels import search as kernel
 from specops.lowering import search_way
+from specops.lowering.axes import Axis, by_memory, ceildiv, coalesce, elements, index_weights, table
 from specops.lowering.search_visit import Visit
 from specops.lowering.search_walk import NO_AXES, Table, walk_of
 from specops.lowering.search_way import Lanes, Way
@@ -60,33 +60,33 @@ class Marking:
         would wait (1.7 times).
         """
         size, columns = self.item_size, way.lanes is Lanes.COLUMNS
-        marked = geometry.by_memory(visit.reduced_out)
-        marks = geometry.table(geometry.coalesce(visit.reduced_out))
+        marked = by_memory(visit.reduced_out)
+        marks = table(coalesce(visit.reduced_out))
         if way.lanes is Lanes.PLANES:
             return Marks(marks, NO_AXES)
         # Whether indices are told apart in an element's width.
-        fits = geometry.elements(marked) <= 1 << 8 * size
-        group = geometry.coalesce(marked)
+        fits = elements(marked) <= 1 << 8 * size
+        group = coalesce(marked)
         one_run = parts == 1 and not split and len(group) == 1 and group[0].stride == size
         if one_run and (columns or not past or group[0].size * size >= PAST_ROW_BYTES):
-            return Marks(marks, geometry.table(group), 1, past, kernel.BY_GROUPS)
+            return Marks(marks, table(group), 1, past, kernel.BY_GROUPS)
         if columns and parts == 1:
             run = visit.kept[-1]
             if run.other_stride == size and fits:
                 rows = self._adjoining(group, run.size, way.tile)
                 apart = past and rows == 1 and min(run.size, way.tile) * size in ZEROS_FIRST_BYTES
                 if not apart:
-                    return Marks(marks, geometry.table(group), rows, past, kernel.BY_ROWS)
+                    return Marks(marks, table(group), rows, past, kernel.BY_ROWS)
         across = [Axis(axis.size, axis.other_stride, 0) for axis in visit.kept]
-        group = geometry.coalesce(axis._replace(other_stride=0) for axis in marked)
-        everything = geometry.by_memory(across + group)
+        group = coalesce(axis._replace(other_stride=0) for axis in marked)
+        everything = by_memory(across + group)
         alike = everything[-1:] == (across if columns else group)[-1:]
         long = columns or (group and group[-1].size * size >= PAST_ROW_BYTES)
         if not split and (not self.large or (alike and (long or not past))):
             zero_rows = 1
             if way.beside and group[-1].stride == across[-1].stride * across[-1].size:
                 zero_rows = group.pop().size
-            return Marks(marks, geometry.table(group), zero_rows, past)
+            return Marks(marks, table(group), zero_rows, past)
         by_rows = any(axis in across and axis.stride == size for axis in everything[-1:])
         few = visit.groups * size <= PLACES_BYTES
         if by_rows and few and fits and parts == 1 and not columns:
@@ -99,24 +99,22 @@ class Marking:
         """The kept axes of a search that stores places in the order of the output, and what makes marks of these."""
         size = self.item_size
         order = sorted(range(len(kept)), key=lambda i: -abs(kept[i].other_stride))
-        weights = geometry.index_weights([kept[i].size for i in order])
+        weights = index_weights([kept[i].size for i in order])
         steps = {i: size * w for i, w in zip(order, weights, strict=True)}
         searched = [axis._replace(other_stride=steps[i]) for i, axis in enumerate(kept)]
-        stored = geometry.coalesce(
-            Axis(kept[i].size, steps[i], kept[i].other_stride) for i in order
-        )
+        stored = coalesce(Axis(kept[i].size, steps[i], kept[i].other_stride) for i in order)
         columns = stored[-1].size
         tile = search_way.tile_of(columns, search_way.TILE_BYTES, size)
-        group = geometry.coalesce(geometry.by_memory(marked))
+        group = coalesce(by_memory(marked))
         settings = {
             kernel.TILE: tile,
             kernel.ZERO_ROWS: self._adjoining(group, columns, tile),
             kernel.MARK: self.mark,
             kernel.PAST: past,
         }
-        tables = geometry.table(stored), NO_AXES, NO_AXES, geometry.table(group)
+        tables = table(stored), NO_AXES, NO_AXES, table(group)
         walk = walk_of(settings, *tables)
-        items = geometry.elements(stored[:-1]) * ceildiv(columns, tile)
+        items = elements(stored[:-1]) * ceildiv(columns, tile)
         return searched, Stores(walk, launch.address(walk), items)
 
     def _adjoining(self, group: list[Axis], columns: int, tile: int) -> int:
@@ -127,10 +125,10 @@ class Marking:
 
     def _zeros(self, everything: list[Axis], past: bool) -> Stores:
         """What sets all elements of an output to 0."""
-        axes = geometry.table(geometry.coalesce(everything))
+        axes = table(coalesce(everything))
         settings = np.zeros(kernel.ZERO_SETTINGS, np.int64)
         settings[kernel.ZERO_WIDTH] = self.item_size
         settings[kernel.ZERO_PAST] = past
         settings[kernel.ZERO_RANK] = len(axes)
         walk = np.concatenate((settings, axes.ravel()))
-        return Stores(walk, launch.address(walk), geometry.elements(everything))
+        return Stores(walk, launch.address(walk), elements(everything))

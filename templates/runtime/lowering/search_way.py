@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from specops import geometry
-from specops.geometry import Axis, ceildiv, evened
 from specops.kernels import search as kernel
-from specops.lowering import machine
+from specops.lowering import machine, planes
+from specops.lowering.axes import Axis, ceildiv, coalesce, elements, evened, merge, reverse
 from specops.lowering.search_visit import Visit
 
 # Of one row of a tile: best keys and row numbers stay in L1. Less makes two of a row of 4000 bytes, read by halves (1.2
@@ -71,7 +70,7 @@ class Way(NamedTuple):
 
 def tile_of(columns: int, most: int, size: int) -> int:
     """Columns of a tile of at most so many bytes, of elements of `size` bytes: all tiles alike, of whole lines."""
-    return geometry.whole_lines(evened(columns, most // size), size)
+    return machine.whole_lines(evened(columns, most // size), size)
 
 
 @dataclass(frozen=True)
@@ -102,15 +101,15 @@ class Ways:
         rows = reduced[0].size
         cut = size >= CUT_ITEM_BYTES
         if self.one_hot:
-            if [axis.size for axis in geometry.coalesce(visit.reduced_out)] != [rows]:
+            if [axis.size for axis in coalesce(visit.reduced_out)] != [rows]:
                 return None
             if past and rows * kept[-1].size * size > PAST_PLANE_BYTES:
                 return None
             cut = rows <= CUT_MARKED_ROWS and not past
         if cut:
-            last = geometry.cut_planes(kept, reduced, size)
+            last = planes.cut_planes(kept, reduced, size)
         else:
-            last = kept[-1].size if geometry.small_planes(kept, reduced, size) else 0
+            last = kept[-1].size if planes.small_planes(kept, reduced, size) else 0
         if not last:
             return None
         return Way(
@@ -125,7 +124,7 @@ class Ways:
         """Whether lanes lie along the innermost kept axis, not along a reduced one."""
         if not kept or not reduced:
             return bool(kept)
-        if geometry.lone_columns(kept, reduced, self.item_size):
+        if planes.lone_columns(kept, reduced, self.item_size):
             return False
         if kept[-1].stride < abs(reduced[-1].stride):
             return True
@@ -163,7 +162,7 @@ class Ways:
         far = self.far and bool(reduced) and abs(reduced[-1].stride) >= FAR_STEP
         tile = tile_of(across, FAR_TILE_BYTES if far else TILE_BYTES, size)
         beside, overlap = self._cut_beside(visit) if contiguous and reduced else ((), (0, 0))
-        wide = across * geometry.elements(beside)
+        wide = across * elements(beside)
         if beside:
             tile = wide
         row_bytes = size * min(wide, tile)
@@ -234,7 +233,7 @@ class Ways:
 
     def _preferred(self, visit: Visit) -> Preferred | None:
         """Of a group whose elements all adjoin, though not in the order of the index; its axes are turned forward."""
-        runs = geometry.merge((axis.size, abs(axis.stride)) for axis in visit.reduced)
+        runs = merge((axis.size, abs(axis.stride)) for axis in visit.reduced)
         if visit.ordered or runs != [(visit.total, self.item_size)]:
             return None
         for i, axis in enumerate(visit.reduced):
@@ -244,7 +243,7 @@ class Ways:
         at, index = 0, visit.base
         for i, axis in enumerate(axes):
             if (axis.other_stride < 0) != self.last:
-                axes[i], moved, further = geometry.reverse(axis)
+                axes[i], moved, further = reverse(axis)
                 at += moved
                 index += further
         return Preferred(axes, at, index)

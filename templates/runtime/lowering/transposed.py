@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specops import geometry
-from specops.geometry import ceildiv, evened
 from specops.lowering import machine
+from specops.lowering.axes import ceildiv, evened, merge
 from specops.lowering.pool_axes import SpatialAxis
 from specops.lowering.pooling import NO_LANE, Axes, WalkParts
 
@@ -134,7 +133,7 @@ def _adjoin(kernel: Any, rows: SpatialAxis, columns: SpatialAxis, item_bytes: in
     out_along = [(axis.out_size, axis.out_step) for axis in spatial]
     for steps in (along, out_along):
         n = math.prod(size for size, _ in steps)
-        if n * item_bytes < kernel.UNIT_BYTES or geometry.merge(steps) != [(n, item_bytes)]:
+        if n * item_bytes < kernel.UNIT_BYTES or merge(steps) != [(n, item_bytes)]:
             return False
     return True
 
