@@ -36,11 +36,11 @@ from pool_oracle import Windows, check_values
 
 import specops
 from specops.kernels import max_pool as max_pool_kernel
-from specops.lowering import machine, pooling, transposed
+from specops.lowering import machine, pool_reduction, pool_transposed, pooling
 from specops.lowering import max_pool as max_pool_lowering
 from specops.lowering.max_pool import MaxPool
-from specops.lowering.plane_tables import packs
 from specops.lowering.pool_axes import SpatialAxis
+from specops.lowering.pool_packed import packs
 from specops.tensor import packed
 from specops.vocabulary import DATA_TYPES
 from stress.memory import Arena
@@ -327,7 +327,7 @@ def test_elements_apart(name: str) -> None:
 def test_windows_side_by_side(name: str) -> None:
     """Long windows that lie side by side along the last axis make a reduction of rows, in any layout; others none."""
     random = np.random.default_rng(TYPES.index(name))
-    least = pooling.ROW_BYTES // numpy_type(name).itemsize
+    least = pool_reduction.ROW_BYTES // numpy_type(name).itemsize
     for shape, width in (
         ((3, 2, 3 * least), least),
         ((2, 3, 2, 70 + least), 35),
@@ -415,12 +415,12 @@ def test_packed_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
-@pytest.mark.parametrize(("tile", "calls"), [(transposed.TILE, 36), (64, 16)])
+@pytest.mark.parametrize(("tile", "calls"), [(pool_transposed.TILE, 36), (64, 16)])
 def test_transposed_planes(
     name: str, tile: int, calls: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Windows over as many planes as a vector has lanes, which adjoin or lie side by side, whole or in tiles."""
-    monkeypatch.setattr(transposed, "TILE", tile)
+    monkeypatch.setattr(pool_transposed, "TILE", tile)
     transpose_short_windows(monkeypatch)
     random = np.random.default_rng(TYPES.index(name))
     taken = noted(monkeypatch, max_pool_lowering, "_TRANSPOSED")
@@ -454,7 +454,7 @@ def test_planes_that_are_not_transposed(name: str, monkeypatch: pytest.MonkeyPat
 
 
 def transpose_short_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transposed, "SHARED", 0)
+    monkeypatch.setattr(pool_transposed, "SHARED", 0)
     for shortest in ("SHORTEST", "SHORTEST_NEAR", "UNPACKED", "UNPACKED_BESIDE", "UNPACKED_NEAR"):
         monkeypatch.setattr(max_pool_lowering, shortest, 2)
 

@@ -54,11 +54,11 @@ from pool_oracle import (
 import specops
 from specops.kernels import average_pool_grad, max_pool, max_pool_grad
 from specops.kernels import sum_pool as sum_pool_kernel
-from specops.lowering import machine, pooling, sum_pool, transposed
+from specops.lowering import machine, pool_transposed, pooling, sum_pool
 from specops.lowering.average_pool import AveragePool
 from specops.lowering.lp_pool import LpPool
-from specops.lowering.plane_tables import packs
 from specops.lowering.pool_axes import BatchAxis, SpatialAxis
+from specops.lowering.pool_packed import packs
 from specops.tensor import packed
 from stress.memory import Arena
 
@@ -418,9 +418,9 @@ def test_transposed_planes(name: str, tiled: bool, monkeypatch: pytest.MonkeyPat
     """Windows over as many planes as a vector has lanes, which adjoin or lie side by side; these in tiles as well."""
     cases = TRANSPOSED
     if tiled:
-        monkeypatch.setattr(transposed, "TILE", 64)
+        monkeypatch.setattr(pool_transposed, "TILE", 64)
         cases = [TRANSPOSED[2], *TRANSPOSED[4:]]  # of small windows: those of others do not fit
-    monkeypatch.setattr(transposed, "SHARED", 0)
+    monkeypatch.setattr(pool_transposed, "SHARED", 0)
     monkeypatch.setattr(sum_pool, "LONGEST", 99)
     for shortest in ("SHORT", "SHORTEST", "COSTLY"):
         monkeypatch.setattr(sum_pool, shortest, 2)

@@ -14,10 +14,11 @@ from specops import launch
 from specops.kernels import max_pool as kernel
 from specops.lowering import machine, pooling
 from specops.lowering.keys import keys_of
-from specops.lowering.plane_tables import packs
 from specops.lowering.plans import Plans
+from specops.lowering.pool_packed import packs
+from specops.lowering.pool_reduction import reduction, reduction_chunks, whole_axes
+from specops.lowering.pool_transposed import Limits, transposed_walk
 from specops.lowering.pooling import Array, Plan, Strides, WalkParts, Windows, planned
-from specops.lowering.transposed import Limits, transposed_walk
 from specops.tensor import Tensor, packed
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class MaxPool:
     ) -> None:
         self._reduction = None
         if indices is None:
-            self._reduction = pooling.reduction(
+            self._reduction = reduction(
                 "max",
                 nan,
                 window,
@@ -122,7 +123,7 @@ class MaxPool:
         width, least, greatest, flip, infinity = keys_of(input.dtype)
         self._search = None
         if indices is not None:
-            axes = pooling.whole_axes(window, dilations, start_padding, input, output)
+            axes = whole_axes(window, dilations, start_padding, input, output)
             self._most_beside = _searched_beside(width, math.prod(input.sizes), math.prod(window))
             if axes and self._most_beside:
                 self._search = _search(nan, axes, input, indices)
@@ -187,7 +188,7 @@ class MaxPool:
         chunks.append(_TRANSPOSED(*self._kind))
         if packs():
             chunks.append(_PACKED(*self._kind))
-        return chunks + pooling.reduction_chunks("max", self._dtype)
+        return chunks + reduction_chunks("max", self._dtype)
 
     def _lines(self, state_bytes: int) -> launch.Chunk:
         return _LINES(*self._kind, 8 * state_bytes if self._indexed else 0)

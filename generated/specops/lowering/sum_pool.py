@@ -13,10 +13,11 @@ import numpy as np
 from specops import launch
 from specops.kernels import sum_pool as kernel
 from specops.lowering import machine, pooling
-from specops.lowering.plane_tables import packs
 from specops.lowering.plans import Plans
+from specops.lowering.pool_packed import packs
+from specops.lowering.pool_reduction import reduction, reduction_chunks
+from specops.lowering.pool_transposed import TILE, Limits, transposed_walk
 from specops.lowering.pooling import Array, Plan, Strides, WalkParts, Windows, planned
-from specops.lowering.transposed import TILE, Limits, transposed_walk
 from specops.tensor import Tensor
 
 _LINES = launch.chunks_of(kernel.lines)
@@ -58,7 +59,7 @@ class SumPool:
         self._function = function
         self._reduction = None
         if function is not None:
-            self._reduction = pooling.reduction(
+            self._reduction = reduction(
                 function, "propagates", window, strides, dilations, start_padding, input, output
             )
         self._dtype = input.dtype
@@ -119,7 +120,7 @@ class SumPool:
         if self._packs:
             chunks += [_PACKED(self._dtype, width) for width in self._widths]
         if self._function is not None:
-            chunks += pooling.reduction_chunks(self._function, self._dtype)
+            chunks += reduction_chunks(self._function, self._dtype)
         return chunks
 
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
