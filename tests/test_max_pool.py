@@ -799,7 +799,7 @@ def test_indices_past_the_caches(name: str, shift: int, monkeypatch: pytest.Monk
         out = np.empty_like(indices, expected.dtype)
         operator = lowered(windows, name, x.shape, "ignored", "row_major", "INT64")
         plan = operator._plans[x.strides, out.strides, indices.strides]
-        assert plan.walk[max_pool_kernel.PAST] == (channels % 16 == 0)
+        assert plan.walk.block[max_pool_kernel.PAST] == (channels % 16 == 0)
         operator(x, out, indices)
         check_values(out, expected, True)
         np.testing.assert_array_equal(indices, places)

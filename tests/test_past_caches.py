@@ -80,10 +80,10 @@ def test_same_bits(name: str, called: str, channels: int, monkeypatch: pytest.Mo
             other: list[Sizes] = [()] if called == "max_pool" else [a.strides for a in given[1:]]
             plan = operator._plans[given[0].strides, out.strides, *other]
             whole = channels % pooling.PAST_LANES == 0 or called == "max_pool_grad"
-            assert plan.walk[kernel.PAST] == (least == 0 and whole)
+            assert plan.walk.block[kernel.PAST] == (least == 0 and whole)
             wider = channels_last(np.empty(2 * like.size, out.dtype), plane, 2 * channels)
             gaps = wider[:, :channels].strides
-            assert operator._plans[given[0].strides, gaps, *other].walk[kernel.PAST] == 0
+            assert operator._plans[given[0].strides, gaps, *other].walk.block[kernel.PAST] == 0
             operator(*given, out)
             found.append(out.tobytes())
             assert {*memory[:begin], *memory[begin + like.size :]} == {7}
@@ -108,9 +108,9 @@ def check_few_rows(
             begin = -(memory.ctypes.data // memory.itemsize) % 16 + 16 + shift
             out = memory[begin:][: planes * columns].reshape(planes, columns)
             operator = make()
-            assert operator._plans[x.strides, out.strides].walk[past] == (least == 0)
+            assert operator._plans[x.strides, out.strides].walk.block[past] == (least == 0)
             gaps = np.empty((planes, 2 * columns), out.dtype)[:, :columns].strides
-            assert operator._plans[x.strides, gaps].walk[past] == 0
+            assert operator._plans[x.strides, gaps].walk.block[past] == 0
             operator(x, out)
             found.append(out.tobytes())
             assert {*memory[:begin], *memory[begin + planes * columns :]} == {7}

@@ -260,7 +260,7 @@ def test_short_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             check_close(name, given, axes, result, out.array)
             out.check_surroundings()
             plan = kernel._plans[given.strides, out.array.strides]
-            runs = plan.walk[softmax_kernel.RUN] > 1
+            runs = plan.walk.block[softmax_kernel.RUN] > 1
             taken += runs
             cut += runs and plan.parts > 1
         backward = np.zeros_like(x)[..., ::-1]

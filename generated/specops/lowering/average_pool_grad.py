@@ -15,8 +15,9 @@ from specops.lowering.average_pool import counted
 from specops.lowering.axes import ceildiv, merge
 from specops.lowering.plans import Plans
 from specops.lowering.pool_axes import SpatialAxis
-from specops.lowering.pooling import Array, Axes, Plan, Strides, Windows, planned
+from specops.lowering.pooling import Array, Axes, Plan, Strides, Windows
 from specops.lowering.sum_pool import sum_width, sum_widths
+from specops.lowering.walk import walk_of
 from specops.tensor import Tensor
 
 _LINES = launch.chunks_of(kernel.lines)
@@ -91,11 +92,11 @@ class AveragePoolGrad:
             return self._of_whole(axes)
         if self._windows.fits(self._width // 8, axes.spatial[-1]):
             return self._by_lines(axes, out_strides)
-        walk = self._windows.direct(axes, grouped=False)
-        planes = math.prod(axis.size for axis in walk.batch)
-        elements = math.prod(axis.size for axis in walk.spatial)
-        items = planes * ceildiv(elements, int(walk.settings[kernel.SHARE]))
-        return planned(_DIRECT(self._dtype), items, walk.settings, walk.batch, walk.spatial)
+        parts = self._windows.direct(axes, grouped=False)
+        planes = math.prod(axis.size for axis in parts.batch)
+        elements = math.prod(axis.size for axis in parts.spatial)
+        items = planes * ceildiv(elements, int(parts.settings[kernel.ROWS]))
+        return Plan(_DIRECT(self._dtype), parts.walk(), items)
 
     def _by_lines(self, axes: Axes, out_strides: Strides) -> Plan:
         state_bytes, lanes, beside = self._width // 8, axes.lane.size, axes.batch[-1].size
@@ -122,7 +123,8 @@ class AveragePoolGrad:
         planes = math.prod(axis.size for axis in axes.batch)
         sets = planes // beside * ceildiv(beside, together)
         items = sets * ceildiv(lanes, pitch) * ceildiv(n, tile) * ceildiv(rows, share)
-        return planned(_LINES(self._dtype, self._width), items, settings, axes.batch, axes.spatial)
+        walk = walk_of(settings, axes.batch, axes.spatial)
+        return Plan(_LINES(self._dtype, self._width), walk, items)
 
     def _whole(self, spatial: list[SpatialAxis]) -> bool:
         """Whether each plane has one window, which holds all its elements, and these adjoin."""
@@ -140,4 +142,5 @@ class AveragePoolGrad:
         settings = self._windows.settings(axes)
         settings[kernel.PLANE], settings[kernel.SHARE] = elements, share
         items = ceildiv(math.prod(axis.size for axis in axes.batch), share)
-        return planned(_WHOLE(self._dtype, self._width), items, settings, axes.batch, axes.spatial)
+        walk = walk_of(settings, axes.batch, axes.spatial)
+        return Plan(_WHOLE(self._dtype, self._width), walk, items)

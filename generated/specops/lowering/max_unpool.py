@@ -17,7 +17,8 @@ from specops.lowering import machine, pooling
 from specops.lowering.axes import Axis, ceildiv, coalesce, merge
 from specops.lowering.plans import Plans
 from specops.lowering.pool_axes import BatchAxis
-from specops.lowering.pooling import Array, Plan, Strides, planned
+from specops.lowering.pooling import Array, Plan, Strides
+from specops.lowering.walk import walk_of
 from specops.tensor import Tensor
 
 _UNPOOL = launch.chunks_of(kernel.unpool)
@@ -68,7 +69,7 @@ class MaxUnpool:
         if plan.alone is not None:
             walk = plan.alone.walk.copy()  # other calls may be under way
             pooling.run(plan.alone, x, out, indices, large=self._large, walk=walk)
-            if walk[kernel.STRAY] == 0:
+            if walk.block[kernel.STRAY] == 0:
                 return
         pooling.run(plan.shared, x, out, indices, large=self._large)
 
@@ -92,7 +93,8 @@ class MaxUnpool:
             """Items of so many positions, each of which reads so many elements."""
             settings[kernel.SHARE], settings[kernel.GIVEN_SHARE] = share, elements
             items = ceildiv(self._elements, share)
-            return planned(_UNPOOL(8 * self._item_bytes), items, settings, given, taken)
+            walk = walk_of(settings, given, taken)
+            return Plan(_UNPOOL(8 * self._item_bytes), walk, items)
 
         alone, planes = None, self._planes
         if planes > 1:

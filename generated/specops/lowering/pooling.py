@@ -17,6 +17,7 @@ from specops.lowering import machine
 from specops.lowering.axes import ceildiv, evened, index_weights, merge
 from specops.lowering.pool_axes import BatchAxis, SpatialAxis
 from specops.lowering.pool_packed import plane_table
+from specops.lowering.walk import Table, Walk, walk_of
 from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
@@ -40,21 +41,12 @@ class Plan(NamedTuple):
     """The walk for one set of strides, and the chunk that it is for."""
 
     chunk: launch.Chunk
-    walk: npt.NDArray[np.int64]
-    walk_at: int  # its address
+    walk: Walk
     items: int
-    table: npt.NDArray[np.int64] | None  # whose address the walk has
+    table: Table | None = None  # whose address the walk has
 
 
-def planned(
-    chunk: launch.Chunk, items: int, *tables: Any, table: npt.NDArray[np.int64] | None = None
-) -> Plan:
-    """A plan whose walk is made of these tables, one after the other."""
-    walk = np.concatenate([np.ravel(part) for part in tables]).astype(np.int64)
-    return Plan(chunk, walk, launch.address(walk), items, table)
-
-
-def lanes_go_past(kernel: Any, settings: npt.NDArray[np.int64]) -> bool:
+def lanes_go_past(kernel: Any, settings: Table) -> bool:
     """Whether those of channels last do: all channels of a position at once, in whole vectors."""
     lanes, pitch = settings[[kernel.LANES, kernel.PITCH]]
     return bool(pitch > 1 and pitch == lanes and lanes % PAST_LANES == 0)
@@ -67,7 +59,7 @@ def run(
     other: Array | None = None,
     *,
     large: bool,
-    walk: npt.NDArray[np.int64] | None = None,
+    walk: Walk | None = None,
 ) -> None:
     """Run a plan on arrays of the strides that it was made for.
 
@@ -76,7 +68,7 @@ def run(
         walk: a copy of the plan's walk, for a chunk that writes to it.
     """
     plan.chunk.run(
-        plan.walk_at if walk is None else launch.address(walk),
+        (walk or plan.walk).at,
         launch.address(x),
         launch.address(out),
         0 if other is None else launch.address(other),
@@ -102,19 +94,22 @@ class Axes(NamedTuple):
 
 
 class WalkParts(NamedTuple):
-    """What a walk is made of: callers fill in settings that are their own, then `planned` joins the parts.
+    """What a walk is made of: callers fill in settings that are their own, then `walk` joins the parts.
 
     Args:
         state_bytes: of a state in a line, 0 where it may not work by lines.
         table: of small planes that are packed; None of others.
     """
 
-    state_bytes: int
-    settings: npt.NDArray[np.int64]
+    rank_bytes: int
+    settings: Table
     batch: list[BatchAxis]
     spatial: list[SpatialAxis]
     items: int
-    table: npt.NDArray[np.int64] | None = None
+    table: Table | None = None
+
+    def walk(self) -> Walk:
+        return walk_of(self.settings, self.batch, self.spatial)
 
 
 def line_buffer_bytes(kernel: Any, lines: int) -> int:
@@ -216,7 +211,7 @@ class Windows:
         items = math.prod(outer) * ceildiv(beside, share)
         return WalkParts(0, settings, axes.batch, axes.spatial, items)
 
-    def settings(self, axes: Axes) -> npt.NDArray[np.int64]:
+    def settings(self, axes: Axes) -> Table:
         """Those that walks by lines and window by window have in common."""
         kernel = self._kernel
         settings = np.zeros(kernel.SETTINGS, np.int64)
@@ -319,8 +314,8 @@ class Windows:
             state_bytes, settings, batch, spatial, ceildiv(planes, together), table.words
         )
 
-    def _set_lines(self, settings: npt.NDArray[np.int64], state_bytes: int, axes: Axes) -> int:
-        """Set how lines of such states are taken together; returns how many items there are, 0 if such do not serve."""
+    def _set_lines(self, settings: Table, rank: int, axes: Axes) -> int:
+        """Set how lines of such ranks are taken together; returns how many items that makes, 0 if such do not serve."""
         kernel, size = self._kernel, self._item_bytes
         lane, batch, spatial = axes
         last = spatial[-1]

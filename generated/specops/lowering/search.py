@@ -20,8 +20,9 @@ from specops.lowering.keys import keys_of
 from specops.lowering.plans import Plans
 from specops.lowering.search_marks import Marking, Marks, Stores
 from specops.lowering.search_visit import Visit, visited
-from specops.lowering.search_walk import NO_AXES, Table, walk_of
+from specops.lowering.search_walk import NO_AXES, search_walk
 from specops.lowering.search_way import Lanes, Preferred, Way, Ways
+from specops.lowering.walk import Walk
 from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
@@ -55,10 +56,8 @@ class _Plan(NamedTuple):
     """The walk for one set of strides."""
 
     chunk: launch.Chunk
-    walk: Table
-    walk_at: int  # its address
-    join: Table  # the walk that joins parts
-    join_at: int
+    walk: Walk
+    join: Walk  # the walk that joins parts
     shift: int  # bytes from the input's element [0, 0, ..] to the first visited
     out_shift: int
     items: int
@@ -134,21 +133,21 @@ class Search:
         target = launch.address(out) + plan.out_shift
         zeros, rows, large = plan.zeros, plan.rows, self._large
         if zeros is not None:
-            _ZERO.run(zeros.walk_at, 0, target, 0, zeros.items, large)
+            _ZERO.run(zeros.walk.at, 0, target, 0, zeros.items, large)
         if rows is not None:
             places = np.empty(plan.groups * self._item_size, np.uint8)
             at, store = launch.address(places), _MARKED(self._kind[0])
-            plan.chunk.run(plan.walk_at, source, at, 0, plan.items, large)
-            store.run(rows.walk_at, at, target, 0, rows.items, large)
+            plan.chunk.run(plan.walk.at, source, at, 0, plan.items, large)
+            store.run(rows.walk.at, at, target, 0, rows.items, large)
         elif plan.parts == 1:
-            plan.chunk.run(plan.walk_at, source, target, 0, plan.items, large)
+            plan.chunk.run(plan.walk.at, source, target, 0, plan.items, large)
         else:
             number = plan.groups * plan.parts
             pairs = np.empty(2 * number, np.int64)
             partial = launch.address(pairs)
-            plan.chunk.run(plan.walk_at, source, target, partial, plan.items, large)
+            plan.chunk.run(plan.walk.at, source, target, partial, plan.items, large)
             many = number >= launch.MANY_PARTS
-            _COMBINE.run(plan.join_at, 0, target, partial, plan.groups, many)
+            _COMBINE.run(plan.join.at, 0, target, partial, plan.groups, many)
         if plan.repeated is not None:
             _spread(out, out[plan.repeated])
 
@@ -183,7 +182,7 @@ class Search:
         preferred = table(way.preferred.axes) if way.preferred else NO_AXES
         beside = table(way.beside) if way.beside else NO_AXES
         tables = table(kept), table(reduced), marks.axes, marks.zeros
-        walk = join = walk_of(settings, *tables, preferred, beside)
+        walk = join = search_walk(settings, *tables, preferred, beside)
         if split:
             walk = self._walk_of_parts(settings, kept, reduced)
         search = {Lanes.ROWS: _ROWS, Lanes.PLANES: _PLANES, Lanes.COLUMNS: _COLUMNS}[way.lanes]
@@ -193,9 +192,7 @@ class Search:
         return _Plan(
             search(*self._kind, one_hot),
             walk,
-            launch.address(walk),
             join,
-            launch.address(join),
             visit.shift,
             visit.out_shift,
             way.items * parts,
@@ -238,7 +235,7 @@ class Search:
 
     def _walk_of_parts(
         self, settings: dict[int, int], kept: list[Axis], reduced: list[Axis]
-    ) -> Table:
+    ) -> Walk:
         """The walk that takes each step along the outermost reduced axis as a group of its own, in the order of memory.
 
         It stores pairs where those of parts are.
@@ -252,7 +249,7 @@ class Search:
         places.append(outermost._replace(other_stride=pair * elements(kept)))
         groups = coalesce(by_memory(places))
         settings = settings | {kernel.PARTS: 1, kernel.WIDTH: pair}
-        return walk_of(settings, table(groups), table(runs))
+        return search_walk(settings, table(groups), table(runs))
 
     def _is_short(self, visit: Visit, way: Way, marks: Marks, parts: int, split: bool) -> bool:
         """Whether each row is one short run that adjoins, with marks and zeros along one axis at most."""

@@ -17,7 +17,7 @@ from specops.lowering.plans import Plans
 from specops.lowering.pool_packed import packs
 from specops.lowering.pool_reduction import reduction, reduction_chunks
 from specops.lowering.pool_transposed import TILE, Limits, transposed_walk
-from specops.lowering.pooling import Array, Plan, Strides, WalkParts, Windows, planned
+from specops.lowering.pooling import Array, Plan, Strides, WalkParts, Windows
 from specops.tensor import Tensor
 
 _LINES = launch.chunks_of(kernel.lines)
@@ -124,44 +124,43 @@ class SumPool:
         return chunks
 
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
-        walk, run = self._walk(strides, out_strides)
+        parts, run = self._walk(strides, out_strides)
         if run is None:
-            return self._direct(walk)
+            return self._direct(parts)
         real = self._operation == "lp_real"
-        walk.settings[kernel.EXPONENT] = np.float64(self._p).view(np.int64) if real else self._p
+        parts.settings[kernel.EXPONENT] = np.float64(self._p).view(np.int64) if real else self._p
         past = machine.goes_past(self._output, out_strides, self._moved)
-        walk.settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, walk.settings)
-        tables = walk.settings, walk.batch, walk.spatial
-        return planned(run, walk.items, *tables, table=walk.table)
+        parts.settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, parts.settings)
+        return Plan(run, parts.walk(), parts.items, parts.table)
 
     def _walk(
         self, strides: Strides, out_strides: Strides
     ) -> tuple[WalkParts, launch.Chunk | None]:
-        """The walk, and the chunk that it is for; None for that which works window by window."""
+        """The parts of the walk, and the chunk that it is for; None for that which works window by window."""
         if self._by_lines:
             axes = self._windows.axes(strides, out_strides)
             limits = _limits(self._dtype, self._width, self._operation)
-            walk = transposed_walk(kernel, axes, self._item_bytes, self._width // 8, limits)
-            if walk is not None:
-                return walk, _TRANSPOSED(self._dtype, self._width, self._operation)
-        walk = self._windows.walk(strides, out_strides, by_lines=self._by_lines)
-        if walk.table is not None:
-            return walk, _PACKED(self._dtype, self._width)
-        if walk.state_bytes:
-            return walk, _LINES(self._dtype, self._width, self._operation)
-        return walk, None
+            parts = transposed_walk(kernel, axes, self._item_bytes, self._width // 8, limits)
+            if parts is not None:
+                return parts, _TRANSPOSED(self._dtype, self._width, self._operation)
+        parts = self._windows.walk(strides, out_strides, by_lines=self._by_lines)
+        if parts.table is not None:
+            return parts, _PACKED(self._dtype, self._width)
+        if parts.rank_bytes:
+            return parts, _LINES(self._dtype, self._width, self._operation)
+        return parts, None
 
     def _repair(self, strides: Strides, out_strides: Strides) -> Plan:
         """For norms made by lines, of which some are not certain to be right."""
-        walk = self._windows.walk(strides, out_strides, by_lines=False)
+        parts = self._windows.walk(strides, out_strides, by_lines=False)
         safe = kernel.SAFE_32 if self._width == 32 else kernel.SAFE_64
         for setting, limit in zip((kernel.SURE_FROM, kernel.SURE_TO), safe, strict=True):
-            walk.settings[setting] = np.float64(limit ** (2 / self._p)).view(np.int64)
-        return self._direct(walk)
+            parts.settings[setting] = np.float64(limit ** (2 / self._p)).view(np.int64)
+        return self._direct(parts)
 
-    def _direct(self, walk: WalkParts) -> Plan:
-        walk.settings[kernel.POWER] = np.float64(self._p).view(np.int64)
-        return planned(_DIRECT(self._dtype), walk.items, walk.settings, walk.batch, walk.spatial)
+    def _direct(self, parts: WalkParts) -> Plan:
+        parts.settings[kernel.POWER] = np.float64(self._p).view(np.int64)
+        return Plan(_DIRECT(self._dtype), parts.walk(), parts.items)
 
 
 def _limits(dtype: str, width: int, operation: str) -> Limits:

@@ -15,7 +15,7 @@ from specops.lowering.plans import Plans
 from specops.lowering.pool_packed import packs
 from specops.lowering.pool_reduction import reduction, reduction_chunks, whole_axes
 from specops.lowering.pool_transposed import Limits, transposed_walk
-from specops.lowering.pooling import Array, Plan, Strides, WalkParts, Windows, planned
+from specops.lowering.pooling import Array, Plan, Strides, WalkParts, Windows
 from specops.tensor import Tensor, packed
 
 if TYPE_CHECKING:
@@ -191,34 +191,31 @@ class MaxPool:
         return _LINES(*self._kind, 8 * state_bytes if self._indexed else 0)
 
     def _plan(self, strides: Strides, out_strides: Strides, index_strides: Strides) -> Plan:
-        walk, run, rule = self._walk(strides, out_strides, index_strides)
+        parts, run, rule = self._walk(strides, out_strides, index_strides)
         output, moved = self._past
         past = machine.goes_past(output, index_strides or out_strides, moved)
-        walk.settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, walk.settings)
-        walk.settings[kernel.COLUMN_MAJOR] = self._column_major
-        walk.settings[kernel.RULE : kernel.RULE + 3] = rule
-        walk.settings[kernel.BLANK] = self._blank
-        tables = walk.settings, walk.batch, walk.spatial
-        return planned(run, walk.items, *tables, table=walk.table)
+        parts.settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, parts.settings)
+        parts.settings[kernel.COLUMN_MAJOR] = self._column_major
+        parts.settings[kernel.RULE : kernel.RULE + 3] = rule
+        parts.settings[kernel.BLANK] = self._blank
+        return Plan(run, parts.walk(), parts.items, parts.table)
 
     def _walk(
         self, strides: Strides, out_strides: Strides, index_strides: Strides
     ) -> tuple[WalkParts, launch.Chunk, tuple[int, int, int]]:
-        """The walk, the chunk that it is for, and the rule of its states."""
+        """The parts of the walk, the chunk that it is for, and the rule of its ranks."""
         if not self._indexed:
             axes = self._windows.axes(strides, out_strides)
-            walk = transposed_walk(
-                kernel, axes, self._state_bytes[0], self._state_bytes[0], _limits()
-            )
-            if walk is not None:
-                return walk, _TRANSPOSED(*self._kind), self._line_rule
+            parts = transposed_walk(kernel, axes, self._ranks[0], self._ranks[0], _limits())
+            if parts is not None:
+                return parts, _TRANSPOSED(*self._kind), self._line_rule
         if self._search is not None:
             axes = self._windows.axes(strides, out_strides, index_strides)
             if axes.lane.size <= self._most_beside:
                 return self._windows.planes(axes), self._whole, self._rule
-        walk = self._windows.walk(strides, out_strides, index_strides)
-        if walk.table is not None:
-            return walk, _PACKED(*self._kind), self._line_rule
-        if walk.state_bytes:
-            return walk, self._lines(walk.state_bytes), self._line_rule
-        return walk, _DIRECT(*self._kind), self._rule
+        parts = self._windows.walk(strides, out_strides, index_strides)
+        if parts.table is not None:
+            return parts, _PACKED(*self._kind), self._line_rule
+        if parts.rank_bytes:
+            return parts, self._lines(parts.rank_bytes), self._line_rule
+        return parts, _DIRECT(*self._kind), self._rule

@@ -14,7 +14,7 @@ from specops.lowering.keys import keys_of
 from specops.lowering.max_pool import GROUPED, state_widths
 from specops.lowering.plans import Plans
 from specops.lowering.pool_axes import SpatialAxis
-from specops.lowering.pooling import Array, Plan, Strides, Windows, planned
+from specops.lowering.pooling import Array, Plan, Strides, Windows
 from specops.tensor import Tensor
 
 _GRADIENT = launch.chunks_of(kernel.gradient)
@@ -114,26 +114,26 @@ class MaxPoolGrad:
         return PLACES_IN_BLOCKS if in_blocks else PLACES
 
     def _plan(self, strides: Strides, out_strides: Strides, gradient_strides: Strides) -> Plan:
-        walk = self._windows.walk(strides, out_strides, gradient_strides)
-        settings = walk.settings
+        parts = self._windows.walk(strides, out_strides, gradient_strides)
+        settings = parts.settings
         lanes, pitch = int(settings[kernel.LANES]), int(settings[kernel.PITCH])
         settings[kernel.RULE : kernel.RULE + 3] = self._rule
         plane = math.prod(self._plane)
         most = SUM_BYTES if pitch == 1 else SIDE_BY_SIDE_BYTES
         block = min(plane, max(1, most // (self._sum_bytes * pitch)))
         settings[kernel.BLOCK] = block
-        settings[kernel.OUT_DENSE] = self._out_step(walk.spatial)
-        windows = max(1, math.prod(axis.out_size for axis in walk.spatial))
+        settings[kernel.OUT_DENSE] = self._out_step(parts.spatial)
+        windows = max(1, math.prod(axis.out_size for axis in parts.spatial))
         small = PLANE_BYTES // (self._sum_bytes * block * pitch)
-        beside = walk.batch[-1].size
+        beside = parts.batch[-1].size
         together = max(1, min(kernel.FOUND // (windows * pitch), small, beside))
         settings[kernel.SEVERAL] = together
         blocks = _blocks(self._plane, block)
-        planes = math.prod(axis.size for axis in walk.batch)
+        planes = math.prod(axis.size for axis in parts.batch)
         sets = planes // beside * ceildiv(beside, together) * ceildiv(lanes, pitch)
         find = _DIRECT(self._width, True)
-        if walk.state_bytes:
-            find = _POSITIONS(self._width, 8 * walk.state_bytes)
+        if parts.rank_bytes:
+            find = _POSITIONS(self._width, 8 * parts.rank_bytes)
         settings[kernel.FIND] = find.address()
         past = machine.goes_past(self._output, out_strides, self._moved)
         settings[kernel.PAST] = past and pitch in (1, lanes)
@@ -143,7 +143,7 @@ class MaxPoolGrad:
         gradients_adjoin = settings[kernel.LANE_OTHER] == self._width // 8
         side_by_side = self._places <= most_places and pitch > 1 and gradients_adjoin
         run = _GRADIENT(self._dtype, bool(apart), bool(side_by_side))
-        return planned(run, sets * blocks, settings, walk.batch, walk.spatial)
+        return Plan(run, parts.walk(), sets * blocks)
 
     def _out_step(self, spatial: list[SpatialAxis]) -> int:
         """Bytes from one position of a plane to the next in the output, where one step serves; else 0."""

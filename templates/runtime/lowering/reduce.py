@@ -15,6 +15,7 @@ from specops.lowering import machine, planes
 from specops.lowering.axes import Axis, ceildiv, coalesce, elements, evened, reverse, table
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Plans
+from specops.lowering.walk import Walk, walk_of
 from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
@@ -73,8 +74,7 @@ class _Plan(NamedTuple):
     """The walk for one set of strides."""
 
     chunk: launch.Chunk
-    walk: npt.NDArray[np.int64]
-    walk_at: int  # its address
+    walk: Walk
     shift: int  # bytes from the input's element [0, 0, ..] to the first visited
     out_shift: int
     items: int
@@ -188,14 +188,14 @@ class Reduce:
         target = launch.address(out) + plan.out_shift
         large = self._large
         if plan.parts == 1:
-            plan.chunk.run(plan.walk_at, source, target, 0, plan.items, large)
+            plan.chunk.run(plan.walk.at, source, target, 0, plan.items, large)
             return
         states = np.empty(plan.partial_bytes, np.uint8)
         partial = launch.address(states)
-        plan.chunk.run(plan.walk_at, source, target, partial, plan.items, large)
+        plan.chunk.run(plan.walk.at, source, target, partial, plan.items, large)
         combine = _COMBINE(*self._fold)
         many = plan.groups * plan.parts >= launch.MANY_PARTS
-        combine.run(plan.walk_at, 0, target, partial, plan.groups, many)
+        combine.run(plan.walk.at, 0, target, partial, plan.groups, many)
 
     def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides."""
@@ -226,11 +226,9 @@ class Reduce:
         tables = [table(kept), table(reduced)]
         settings[[kernel.KEPT_RANK, kernel.REDUCED_RANK]] = [len(side) for side in tables]
         settings[kernel.RULE :] = self._rule
-        walk = np.concatenate((settings, *(side.ravel() for side in tables)))
         return _Plan(
             way.fold(*self._fold),
-            walk,
-            launch.address(walk),
+            walk_of(settings, *tables),
             shift,
             out_shift,
             way.items * parts,

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from specops import launch
 from specops.kernels import search as kernel
 from specops.lowering import search_way
 from specops.lowering.axes import Axis, by_memory, ceildiv, coalesce, elements, index_weights, table
 from specops.lowering.search_visit import Visit
-from specops.lowering.search_walk import NO_AXES, Table, walk_of
+from specops.lowering.search_walk import NO_AXES, search_walk
 from specops.lowering.search_way import Lanes, Way
+from specops.lowering.walk import Table, Walk, walk_of
 
 PLACES_BYTES = 1 << 19  # of indices that are found before marks are stored
 # Rows of so many bytes that lie apart in an output: marks after zeros take 0.5 to 0.9 of the time.
@@ -24,8 +24,7 @@ PAST_ROW_BYTES = 1 << 13  # of a row past the caches that is stored with its mar
 class Stores(NamedTuple):
     """What is stored apart from the search."""
 
-    walk: Table
-    walk_at: int  # its address
+    walk: Walk
     items: int
 
 
@@ -113,9 +112,9 @@ class Marking:
             kernel.PAST: past,
         }
         tables = table(stored), NO_AXES, NO_AXES, table(group)
-        walk = walk_of(settings, *tables)
+        walk = search_walk(settings, *tables)
         items = elements(stored[:-1]) * ceildiv(columns, tile)
-        return searched, Stores(walk, launch.address(walk), items)
+        return searched, Stores(walk, items)
 
     def _adjoining(self, group: list[Axis], columns: int, tile: int) -> int:
         """How many rows of columns adjoin in the output, in the order of the index; taken off the group's axes."""
@@ -130,5 +129,4 @@ class Marking:
         settings[kernel.ZERO_WIDTH] = self.item_size
         settings[kernel.ZERO_PAST] = past
         settings[kernel.ZERO_RANK] = len(axes)
-        walk = np.concatenate((settings, axes.ravel()))
-        return Stores(walk, launch.address(walk), elements(everything))
+        return Stores(walk_of(settings, axes), elements(everything))

@@ -14,6 +14,7 @@ from specops.kernels import softmax as kernel
 from specops.lowering import machine, planes
 from specops.lowering.axes import Axis, ceildiv, coalesce, elements, evened, reverse, table
 from specops.lowering.plans import Plans
+from specops.lowering.walk import Walk, walk_of
 from specops.tensor import Tensor
 
 Array = npt.NDArray[Any]
@@ -54,10 +55,8 @@ class _Plan(NamedTuple):
     """The walk for one set of strides."""
 
     chunk: launch.Chunk
-    walk: npt.NDArray[np.int64]
-    walk_at: int  # its address
-    second: npt.NDArray[np.int64] | None  # the walk that writes, where groups are split
-    second_at: int
+    walk: Walk
+    second: Walk | None  # the walk that writes, where groups are split
     shift: int  # bytes from the input's element [0, 0, ..] to the first visited
     out_shift: int
     items: int
@@ -119,14 +118,14 @@ class Softmax:
         target = launch.address(out) + plan.out_shift
         large = self._large
         if plan.second is None:
-            plan.chunk.run(plan.walk_at, source, target, 0, plan.items, large)
+            plan.chunk.run(plan.walk.at, source, target, 0, plan.items, large)
             return
         number = plan.groups * plan.parts
         pairs = np.empty(2 * number, np.float64)
         partial = launch.address(pairs)
-        plan.chunk.run(plan.walk_at, source, target, partial, plan.items, large)
-        _COMBINE.run(plan.walk_at, 0, 0, partial, plan.groups, number >= launch.MANY_PARTS)
-        plan.chunk.run(plan.second_at, source, target, partial, plan.items, large)
+        plan.chunk.run(plan.walk.at, source, target, partial, plan.items, large)
+        _COMBINE.run(plan.walk.at, 0, 0, partial, plan.groups, number >= launch.MANY_PARTS)
+        plan.chunk.run(plan.second.at, source, target, partial, plan.items, large)
 
     def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides."""
@@ -177,19 +176,16 @@ class Softmax:
         # Columns of 16 bits take so long to compute that stores within the cache are no slower.
         past = past and (by_rows or self._item_size != 2)
         settings[kernel.PAST] = past and way.inner_bytes >= PAST_RUN_BYTES
-        axes = (table(kept).ravel(), table(reduced).ravel())
-        walk = np.concatenate((settings, *axes))
+        tables = table(kept), table(reduced)
         second = None
         if parts > 1:
-            second = walk.copy()
-            walk[kernel.PHASE] = kernel.MEASURE
-            second[kernel.PHASE] = kernel.WRITE
+            settings[kernel.PHASE] = kernel.WRITE
+            second = walk_of(settings, *tables)
+            settings[kernel.PHASE] = kernel.MEASURE
         return _Plan(
             chunk(self._dtype),
-            walk,
-            launch.address(walk),
+            walk_of(settings, *tables),
             second,
-            0 if second is None else launch.address(second),
             shift,
             out_shift,
             way.items * parts,
