@@ -1,4 +1,4 @@
-"""Sizes from which kernels go another way, drawn small: then small arrays go every way that large ones go."""
+"""Sizes from which another strategy is chosen, drawn small: then small arrays take every one that large ones take."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def modules() -> list[ModuleType]:
 
 
 def sizes() -> list[tuple[ModuleType, str]]:
-    """The whole numbers by which the host's side chooses a way."""
+    """The whole numbers by which the host's side chooses a strategy."""
     names = [(module, name) for module in modules() for name in vars(module)]
     return [
         (module, name)

@@ -42,7 +42,7 @@ import specops
 from specops import directml as dml
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
 from specops.kernels import search as kernel
-from specops.lowering import machine, planes, search, search_way
+from specops.lowering import machine, planes, search, search_strategy
 from specops.lowering.arg_reduce import ArgReduce
 from specops.tensor import packed
 from specops.vocabulary import DATA_TYPES
@@ -211,7 +211,7 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut into parts of a few elements and narrow tiles, over threads, small cases give the same."""
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(machine, "PART_BYTES", 48)
-    monkeypatch.setattr(search_way, "TILE_BYTES", 256)
+    monkeypatch.setattr(search_strategy, "TILE_BYTES", 256)
     monkeypatch.setattr(machine, "BESIDE", 12)
     monkeypatch.setattr(planes, "PLANE_BYTES", 0)
     monkeypatch.setattr(planes, "FEW_ROWS", 0)
@@ -273,7 +273,7 @@ def test_columns_out_of_order(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     item = numpy_type(name).itemsize
     for shape in ((2, 3, 50), (3, 50, 4), (2, 20, 30), (3, 4, 5, 6), (2, 3, 2, 3, 2, 3)):
         for joined, last in itertools.product((1, 60 * item, 1 << 13), (False, True)):
-            monkeypatch.setattr(search_way, "JOINED_BYTES", joined)
+            monkeypatch.setattr(search_strategy, "JOINED_BYTES", joined)
             x = np.asfortranarray(values(random, name, shape))
             tied = np.asfortranarray(np.zeros(shape) + (random.random(shape) < 0.1)).astype(x.dtype)
             for given in (x, x[:, ::-1], x[..., ::-1], tied, tied[:, ::-1, ::-1]):

@@ -40,7 +40,7 @@ from oracle import NAN_RULES, hardmax
 
 import specops
 from specops.kernels.search import VECTOR_BYTES
-from specops.lowering import machine, planes, search, search_marks, search_way
+from specops.lowering import machine, planes, search, search_marks, search_strategy
 from specops.lowering.axes import Axis
 from specops.lowering.hardmax import Hardmax
 from specops.lowering.search_visit import visited
@@ -125,7 +125,7 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut into parts of a few elements and narrow tiles, over threads, small cases give the same."""
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(machine, "PART_BYTES", 48)
-    monkeypatch.setattr(search_way, "TILE_BYTES", 256)
+    monkeypatch.setattr(search_strategy, "TILE_BYTES", 256)
     monkeypatch.setattr(machine, "BESIDE", 12)
     monkeypatch.setattr(planes, "PLANE_BYTES", 0)
     check_split(name, 1, monkeypatch)
@@ -136,9 +136,9 @@ def test_far_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles as wide as for rows that lie far apart in large input give the same in small cases."""
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
     monkeypatch.setattr(machine, "FAR_BYTES", 0)
-    monkeypatch.setattr(search_way, "FAR_STEP", 0)
-    monkeypatch.setattr(search_way, "TILE_BYTES", 64)
-    monkeypatch.setattr(search_way, "FAR_TILE_BYTES", 128)
+    monkeypatch.setattr(search_strategy, "FAR_STEP", 0)
+    monkeypatch.setattr(search_strategy, "TILE_BYTES", 64)
+    monkeypatch.setattr(search_strategy, "FAR_TILE_BYTES", 128)
     check_split(name, 2, monkeypatch)
 
 
@@ -298,7 +298,7 @@ def test_marks_of_rows_in_columns(name: str, past: int, monkeypatch: pytest.Monk
     for tile, shape in itertools.product(
         (1 << 12, 64), [(2, 5, 7, 9), (3, 4, 40, 6), (1, 33, 1, 70)]
     ):
-        monkeypatch.setattr(search_way, "TILE_BYTES", tile)
+        monkeypatch.setattr(search_strategy, "TILE_BYTES", tile)
         x = values(random, name, shape)
         given = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, 3)), 3, 1)
         for kind in LAYOUTS:
@@ -540,15 +540,17 @@ def test_the_axis_of_vectors(
     n: int, kept: tuple[int, int], across: bool, across_runs: bool
 ) -> None:
     """Vectors lie along short groups, or short runs of groups, that are many and near to each other."""
-    ways = search_way.Ways(item_size=4, out_size=8, one_hot=False, last=False, far=False)
+    strategies = search_strategy.Strategies(
+        item_size=4, out_size=8, one_hot=False, last=False, far=False
+    )
     axis = Axis(kept[0], 4 * kept[1], 8)
     outer, run = Axis(50, 4 * kept[0] * kept[1], n), Axis(n, 4, 1)
-    assert ways._lanes_across_few([axis], [run]) == across
-    assert ways._lanes_across_few([axis], [outer, run]) == across_runs
+    assert strategies._lanes_across_few([axis], [run]) == across
+    assert strategies._lanes_across_few([axis], [outer, run]) == across_runs
     # Beside channels that adjoin in the input, an axis that adjoins in the output.
     channels = Axis(kept[1], 4, 8 * kept[0])
-    assert ways._lanes_along_the_next([axis, channels]) == (kept[1] <= 4)
-    assert not ways._lanes_along_the_next([channels, axis])
+    assert strategies._lanes_along_the_next([axis, channels]) == (kept[1] <= 4)
+    assert not strategies._lanes_along_the_next([channels, axis])
 
 
 @pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32", "FLOAT64"])
@@ -560,14 +562,16 @@ def test_short_groups_of_elements_apart(elements: int, name: str) -> None:
     given = packed(name, (3, 70, elements))
     host = Hardmax(axes=(2,), nan="propagates", input=given, output=given)
     size = wide.itemsize
-    ways = search_way.Ways(item_size=size, out_size=size, one_hot=True, last=False, far=False)
+    strategies = search_strategy.Strategies(
+        item_size=size, out_size=size, one_hot=True, last=False, far=False
+    )
     for x, across in (
         (wide[..., ::2], True),
         (wide[..., ::-2], True),
         (wide[..., :elements], False),
     ):
         visit = visited(x.shape, {2}, False, x.strides, x[..., ::-1].strides)
-        assert ways._lanes_across(visit.kept, visit.reduced) == across
+        assert strategies._lanes_across(visit.kept, visit.reduced) == across
         wanted = np.arange(elements) == x.argmax(2)[..., None]
         for place in (np.s_[:], np.s_[..., ::-1], np.s_[:, ::-1]):
             out = np.full(x.shape, 7, x.dtype)

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from specops.kernels import search as kernel
-from specops.lowering import search_way
+from specops.lowering import search_strategy
 from specops.lowering.axes import Axis, by_memory, ceildiv, coalesce, elements, index_weights, table
+from specops.lowering.search_strategy import Lanes, Strategy
 from specops.lowering.search_visit import Visit
 from specops.lowering.search_walk import NO_AXES, search_walk
-from specops.lowering.search_way import Lanes, Way
 from specops.lowering.walk import Table, Walk, walk_of
 
 PLACES_BYTES = 1 << 19  # of indices that are found before marks are stored
@@ -51,7 +51,7 @@ class Marking:
     item_size: int  # bytes of an element
     large: bool  # input of machine.LARGE_BYTES
 
-    def of(self, visit: Visit, way: Way, parts: int, split: bool, past: bool) -> Marks:
+    def of(self, visit: Visit, strategy: Strategy, parts: int, split: bool, past: bool) -> Marks:
         """Where marks and zeros of one set of strides go.
 
         A group that is one run, and is not cut into parts, is stored with its mark (0.6 of the time of 8 KiB, past the
@@ -61,10 +61,10 @@ class Marking:
         beforehand, in the output's own order; so are those that go `past` the caches, for which a short row's mark
         would wait (1.7 times).
         """
-        size, columns = self.item_size, way.lanes is Lanes.COLUMNS
+        size, columns = self.item_size, strategy.lanes is Lanes.COLUMNS
         marked = by_memory(visit.reduced_out)
         marks = table(coalesce(visit.reduced_out))
-        if way.lanes is Lanes.PLANES:
+        if strategy.lanes is Lanes.PLANES:
             return Marks(marks, NO_AXES)
         # Whether indices are told apart in an element's width.
         fits = elements(marked) <= 1 << 8 * size
@@ -75,8 +75,9 @@ class Marking:
         if columns and parts == 1:
             run = visit.kept[-1]
             if run.other_stride == size and fits:
-                rows = self._adjoining(group, run.size, way.tile)
-                apart = past and rows == 1 and min(run.size, way.tile) * size in ZEROS_FIRST_BYTES
+                rows = self._adjoining(group, run.size, strategy.tile)
+                row_bytes = min(run.size, strategy.tile) * size
+                apart = past and rows == 1 and row_bytes in ZEROS_FIRST_BYTES
                 if not apart:
                     return Marks(marks, table(group), rows, past, kernel.BY_ROWS)
         across = [Axis(axis.size, axis.other_stride, 0) for axis in visit.kept]
@@ -86,7 +87,7 @@ class Marking:
         long = columns or (group and group[-1].size * size >= PAST_ROW_BYTES)
         if not split and (not self.large or (alike and (long or not past))):
             zero_rows = 1
-            if way.beside and group[-1].stride == across[-1].stride * across[-1].size:
+            if strategy.beside and group[-1].stride == across[-1].stride * across[-1].size:
                 zero_rows = group.pop().size
             return Marks(marks, table(group), zero_rows, past)
         by_rows = any(axis in across and axis.stride == size for axis in everything[-1:])
@@ -106,7 +107,7 @@ class Marking:
         searched = [axis._replace(other_stride=steps[i]) for i, axis in enumerate(kept)]
         stored = coalesce(Axis(kept[i].size, steps[i], kept[i].other_stride) for i in order)
         columns = stored[-1].size
-        tile = search_way.tile_of(columns, search_way.TILE_BYTES, size)
+        tile = search_strategy.tile_of(columns, search_strategy.TILE_BYTES, size)
         group = coalesce(by_memory(marked))
         settings = {
             kernel.TILE: tile,

@@ -67,7 +67,7 @@ class _Plan(NamedTuple):
     parts: int
 
 
-class _Way(NamedTuple):
+class _Strategy(NamedTuple):
     """How groups are computed: by rows, by small planes, or by columns.
 
     Of columns `tile` together, `copies` rows taken as one, or, where they are short runs of groups, `run` one group.
@@ -143,20 +143,20 @@ class Softmax:
         past = machine.outgrows(
             machine.PAST_BYTES, self._sizes, strides, out_strides, self._item_size
         )
-        way = self._runs(kept, reduced, past)
+        strategy = self._runs(kept, reduced, past)
         if (
-            way is None
+            strategy is None
             and not self._are_narrow(kept, reduced)
             and self._lanes_across(kept, reduced)
         ):
-            way = self._small_planes(kept, reduced) or self._columns(kept, reduced, past)
-        elif way is None:
-            way = self._rows(kept, reduced, past)
-        by_rows = way.chunk is _ROWS
+            strategy = self._small_planes(kept, reduced) or self._columns(kept, reduced, past)
+        elif strategy is None:
+            strategy = self._rows(kept, reduced, past)
+        by_rows = strategy.chunk is _ROWS
         total = elements(reduced)
-        chunk, block, parts = way.chunk, way.block, 1
-        if way.items < PART_ITEMS:
-            parts = min(way.part_bytes // machine.PART_BYTES, PART_ITEMS // way.items)
+        chunk, block, parts = strategy.chunk, strategy.block, 1
+        if strategy.items < PART_ITEMS:
+            parts = min(strategy.part_bytes // machine.PART_BYTES, PART_ITEMS // strategy.items)
             parts = max(1, min(parts, machine.PARTIALS // groups))
             parts = evened(total, parts)  # none empty
         if by_rows and parts == 1 and self._is_short(reduced, block):
@@ -167,18 +167,18 @@ class Softmax:
         settings[kernel.LOGARITHM] = self._logarithm
         settings[kernel.PARTS] = parts
         settings[kernel.BLOCK] = block
-        settings[kernel.TILE] = way.tile
-        settings[kernel.NEAR] = way.near and parts == 1
-        settings[kernel.COPIES] = way.copies
-        settings[kernel.IN_PLACE] = way.in_place and parts == 1
-        settings[kernel.LAST_COLUMNS] = way.last_columns
-        settings[kernel.RUN] = way.run
+        settings[kernel.TILE] = strategy.tile
+        settings[kernel.NEAR] = strategy.near and parts == 1
+        settings[kernel.COPIES] = strategy.copies
+        settings[kernel.IN_PLACE] = strategy.in_place and parts == 1
+        settings[kernel.LAST_COLUMNS] = strategy.last_columns
+        settings[kernel.RUN] = strategy.run
         settings[kernel.KEPT_RANK] = max(1, len(kept))
         settings[kernel.REDUCED_RANK] = len(reduced)
         settings[kernel.TOTAL] = total
         # Columns of 16 bits take so long to compute that stores within the cache are no slower.
         past = past and (by_rows or self._item_size != 2)
-        settings[kernel.PAST] = past and way.inner_bytes >= PAST_RUN_BYTES
+        settings[kernel.PAST] = past and strategy.inner_bytes >= PAST_RUN_BYTES
         tables = table(kept), table(reduced)
         second = None
         if parts > 1:
@@ -191,7 +191,7 @@ class Softmax:
             second,
             shift,
             out_shift,
-            way.items * parts,
+            strategy.items * parts,
             groups,
             parts,
         )
@@ -222,7 +222,7 @@ class Softmax:
         )
         return kept, reduced or [Axis(1, 0, 0)], shift, out_shift
 
-    def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
+    def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Strategy | None:
         """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
         size = self._item_size
         last = (
@@ -231,7 +231,7 @@ class Softmax:
         if not last:
             return None
         total, columns = reduced[0].size, kept[-1].size
-        return _Way(
+        return _Strategy(
             chunk=_PLANES,
             items=elements(kept) // columns,
             part_bytes=0,
@@ -240,7 +240,7 @@ class Softmax:
             last_columns=last,
         )
 
-    def _columns(self, kept: list[Axis], reduced: list[Axis], past: bool) -> _Way:
+    def _columns(self, kept: list[Axis], reduced: list[Axis], past: bool) -> _Strategy:
         size, lane_bytes, lanes = self._item_size, self._lane_bytes, self._lanes
         groups = elements(kept)
         total = elements(reduced)
@@ -267,7 +267,7 @@ class Softmax:
             while groups // columns * ceildiv(columns, tile) < enough and tile >= halved:
                 tile //= 2
             tile = min(columns, ceildiv(tile, lanes) * lanes)
-        return _Way(
+        return _Strategy(
             chunk=_COLUMNS,
             items=groups * copies // columns * ceildiv(columns, tile),
             part_bytes=total * size * tile,
@@ -278,7 +278,7 @@ class Softmax:
             copies=copies,
         )
 
-    def _runs(self, kept: list[Axis], reduced: list[Axis], past: bool) -> _Way | None:
+    def _runs(self, kept: list[Axis], reduced: list[Axis], past: bool) -> _Strategy | None:
         """Short runs that adjoin, of groups that have many, as columns: 0.1 to 1.1 of the time; or None.
 
         The axes become those of columns, in place.
@@ -303,7 +303,7 @@ class Softmax:
             together -= together % min(together, self._lanes // math.gcd(n, self._lanes))
         reduced.pop()
         kept[-1] = Axis(width * n, size, size)
-        return _Way(
+        return _Strategy(
             chunk=_COLUMNS,
             items=groups // width * ceildiv(width, together),
             part_bytes=total * size * together * n,
@@ -314,13 +314,13 @@ class Softmax:
             run=n,
         )
 
-    def _rows(self, kept: list[Axis], reduced: list[Axis], past: bool) -> _Way:
+    def _rows(self, kept: list[Axis], reduced: list[Axis], past: bool) -> _Strategy:
         size, inner = self._item_size, reduced[-1].size
         total = elements(reduced)
         vectors = total // inner * ceildiv(inner, self._lanes)
         keeps = self._is_one_run(reduced) and not (past or self._logarithm)
         fits = vectors * kernel.VECTOR_BYTES <= (KEPT_BYTES if keeps else SCRATCH_BYTES)
-        return _Way(
+        return _Strategy(
             chunk=_ROWS,
             items=elements(kept),
             part_bytes=total * size,

@@ -1,8 +1,8 @@
-"""Sizes by which several kernels' host sides choose a way alike, as caches, memory and threads are.
+"""Sizes by which several kernels' host sides choose a strategy alike, as caches, memory and threads are.
 
 Whole numbers in capitals, here (but a cache line's), in launch and in each of the modules beside this one, are
-thresholds that choose a way. Results are right with any smaller one, too, from 1 on, of `*_BYTES` and `*TILE` from 64
-on: `stress/scale.py` draws such.
+thresholds that choose a strategy. Results are right with any smaller one, too, from 1 on, of `*_BYTES` and `*TILE` from
+64 on: `stress/scale.py` draws such.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ ITEMS = 64  # parts of the output for threads to share
 OWN_ELEMENTS = 1 << 12  # of the output, wanted for planes of their own that are an item
 
 
-class _Plan(NamedTuple):
+class _PlanPair(NamedTuple):
     """Both plans for one set of strides."""
 
     alone: Plan | None  # each item reads its own elements; None where there are no planes alike
@@ -74,7 +74,7 @@ class MaxUnpool:
         """All that calls may run, whatever the strides."""
         return [_UNPOOL(8 * self._item_bytes)]
 
-    def _plan(self, strides: Strides, index_strides: Strides, out_strides: Strides) -> _Plan:
+    def _plan(self, strides: Strides, index_strides: Strides, out_strides: Strides) -> _PlanPair:
         axes = [Axis(*axis) for axis in zip(self._sizes, strides, index_strides, strict=True)]
         merged = coalesce(axes) or [Axis(1, 0, 0)]
         given = [BatchAxis(n, step, 0, index_step, 0) for n, step, index_step in merged]
@@ -98,4 +98,4 @@ class MaxUnpool:
             plane = self._elements // planes
             together = max(1, min(OWN_ELEMENTS // plane, planes // ITEMS))
             alone = shared_by(together * plane, together * (self._given // planes))
-        return _Plan(alone, shared_by(ceildiv(self._elements, ITEMS), 0))
+        return _PlanPair(alone, shared_by(ceildiv(self._elements, ITEMS), 0))

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 Strides = tuple[tuple[int, ...], ...]
-Plan = TypeVar("Plan")
+Planned = TypeVar("Planned")
 
 MOST = 64  # sets of strides remembered
 
 
-class Plans(dict[Strides, Plan]):
+class Plans(dict[Strides, Planned]):
     """Plans by strides, each made when it is first asked for.
 
     >>> plans = Plans(lambda x, out: (x, out))
@@ -22,11 +22,11 @@ class Plans(dict[Strides, Plan]):
         make: makes a plan of the strides of each array.
     """
 
-    def __init__(self, make: Callable[..., Plan]) -> None:
+    def __init__(self, make: Callable[..., Planned]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, strides: Strides) -> Plan:
+    def __missing__(self, strides: Strides) -> Planned:
         plan = self._make(*strides)
         if len(self) >= MOST:
             self.clear()

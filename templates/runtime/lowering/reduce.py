@@ -83,7 +83,7 @@ class _Plan(NamedTuple):
     partial_bytes: int
 
 
-class _Way(NamedTuple):
+class _Strategy(NamedTuple):
     """How groups are folded: by rows, by short runs, by small planes, or by columns.
 
     Of columns, or groups of short runs, `tile` together; of columns `beside` rows taken as one.
@@ -206,32 +206,32 @@ class Reduce:
         groups = elements(kept)
         columns = self._lanes_across(kept, reduced)
         if columns:
-            way = self._small_planes(kept, reduced) or self._columns(kept, reduced)
+            strategy = self._small_planes(kept, reduced) or self._columns(kept, reduced)
         else:
-            way = self._runs(kept, reduced) or self._rows(kept, reduced)
-        parts = self._parts(kept, reduced, way)
+            strategy = self._runs(kept, reduced) or self._rows(kept, reduced)
+        parts = self._parts(kept, reduced, strategy)
         settings = np.zeros(kernel.SETTINGS, np.int64)
         settings[kernel.PARTS] = parts
-        settings[kernel.TILE] = way.tile
-        settings[kernel.BESIDE] = way.beside
-        settings[kernel.LAST] = way.last
-        settings[kernel.SEVERAL] = way.several
+        settings[kernel.TILE] = strategy.tile
+        settings[kernel.BESIDE] = strategy.beside
+        settings[kernel.LAST] = strategy.last
+        settings[kernel.SEVERAL] = strategy.several
         settings[kernel.UNCACHED] = self._uncached
-        settings[kernel.NEAR] = self._near_rows if way.fold is _ROWS else self._near
-        settings[kernel.LAST_COLUMNS] = way.last_columns
-        settings[kernel.DOWN] = way.down
+        settings[kernel.NEAR] = self._near_rows if strategy.fold is _ROWS else self._near
+        settings[kernel.LAST_COLUMNS] = strategy.last_columns
+        settings[kernel.DOWN] = strategy.down
         # Of few rows, results are much of what is moved: past the caches they take 0.7 to 0.8 of the time.
-        past = way.cut and machine.goes_past(self._output, out_strides, self._moved)
+        past = strategy.cut and machine.goes_past(self._output, out_strides, self._moved)
         settings[kernel.PAST] = past
         tables = [table(kept), table(reduced)]
         settings[[kernel.KEPT_RANK, kernel.REDUCED_RANK]] = [len(side) for side in tables]
         settings[kernel.RULE :] = self._rule
         return _Plan(
-            way.fold(*self._fold),
+            strategy.fold(*self._fold),
             walk_of(settings, *tables),
             shift,
             out_shift,
-            way.items * parts,
+            strategy.items * parts,
             groups,
             parts,
             # Whole vectors of the last states are read, too.
@@ -285,16 +285,16 @@ class Reduce:
                 return True
         return columns
 
-    def _rows(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
+    def _rows(self, kept: list[Axis], reduced: list[Axis]) -> _Strategy:
         total = elements(reduced)
-        return _Way(
+        return _Strategy(
             fold=_ROWS,
             items=elements(kept),
             positions=total,
             part_bytes=total * self._item_size,
         )
 
-    def _runs(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
+    def _runs(self, kept: list[Axis], reduced: list[Axis]) -> _Strategy | None:
         """Lanes along the innermost reduced axis, where each group has many short runs; None elsewhere."""
         if not kept or len(reduced) < 2:
             return None
@@ -306,7 +306,7 @@ class Reduce:
         tile = min(width, kernel.SHORT_GROUPS if by_groups else RUN_GROUPS)
         items = elements(kept) // width * ceildiv(width, tile)
         positions = elements(reduced[:-1])
-        return _Way(
+        return _Strategy(
             fold=_RUNS,
             items=items,
             positions=positions,
@@ -314,14 +314,14 @@ class Reduce:
             tile=tile,
         )
 
-    def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Way | None:
+    def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Strategy | None:
         """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
         whole = kept[-1].size if kept else 0
         last = planes.cut_planes(kept, reduced, self._item_size)
         if not last:
             return None
         columns = kept[-1].size
-        return _Way(
+        return _Strategy(
             fold=_PLANES,
             items=elements(kept) // columns,
             positions=reduced[0].size,
@@ -330,7 +330,7 @@ class Reduce:
             cut=columns < whole,
         )
 
-    def _columns(self, kept: list[Axis], reduced: list[Axis]) -> _Way:
+    def _columns(self, kept: list[Axis], reduced: list[Axis]) -> _Strategy:
         size = self._item_size
         width, stride, _ = kept[-1]
         widest = tile = min(TILE_BYTES // size, TILE) if stride == size else APART_TILE
@@ -372,7 +372,7 @@ class Reduce:
         down = 0
         if narrow and several == 1:
             down = DOWN_BYTES // wide & -kernel.FOLD
-        return _Way(
+        return _Strategy(
             fold=_COLUMNS,
             items=items,
             positions=total,
@@ -384,13 +384,14 @@ class Reduce:
             down=down,
         )
 
-    def _parts(self, kept: list[Axis], reduced: list[Axis], way: _Way) -> int:
+    def _parts(self, kept: list[Axis], reduced: list[Axis], strategy: _Strategy) -> int:
         """The parts of each group, none empty."""
-        groups, total = elements(kept), way.positions
+        groups, total = elements(kept), strategy.positions
         parts = 1
         most = PARTIAL_BYTES // (groups * self._state_bytes)
-        if way.items < PART_ITEMS:
-            parts = max(1, min(way.part_bytes // machine.PART_BYTES, PART_ITEMS // way.items, most))
-        if parts == 1 and way.fold is _ROWS:
+        if strategy.items < PART_ITEMS:
+            parts = min(strategy.part_bytes // machine.PART_BYTES, PART_ITEMS // strategy.items)
+            parts = max(1, min(parts, most))
+        if parts == 1 and strategy.fold is _ROWS:
             parts = planes.parts_in_order(kept, reduced, self._item_size, most)
         return evened(total, parts)

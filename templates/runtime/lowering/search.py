@@ -16,9 +16,9 @@ from specops.lowering.axes import Axis, by_memory, coalesce, elements, evened, i
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Plans
 from specops.lowering.search_marks import Marking, Marks, Stores
+from specops.lowering.search_strategy import Lanes, Preferred, Strategies, Strategy
 from specops.lowering.search_visit import Visit, visited
 from specops.lowering.search_walk import NO_AXES, search_walk
-from specops.lowering.search_way import Lanes, Preferred, Way, Ways
 from specops.lowering.walk import Walk
 from specops.tensor import Tensor
 
@@ -108,7 +108,7 @@ class Search:
         self._large = input_bytes >= machine.LARGE_BYTES
         self._uncached = input_bytes > machine.UNCACHED_BYTES
         self._empty = input_bytes == 0
-        self._ways = Ways(
+        self._strategies = Strategies(
             item_size=self._item_size,
             out_size=self._out_size,
             one_hot=mark is not None,
@@ -165,25 +165,25 @@ class Search:
         past = marking is not None and machine.outgrows(
             machine.PAST_BYTES, self._sizes, strides, out_strides, self._item_size
         )
-        way = self._ways.of(visit, past)
-        if marking is None and way.lanes is Lanes.PLANES:
+        strategy = self._strategies.of(visit, past)
+        if marking is None and strategy.lanes is Lanes.PLANES:
             # Of few rows, indices are much of what is moved: past the caches they take 0.7 to 0.9 of the time.
             past = machine.goes_past(self._output, out_strides, self._moved)
-        parts, split = self._parts(visit, way)
+        parts, split = self._parts(visit, strategy)
         marks, rows = Marks(NO_AXES, NO_AXES, past=past), None
         if marking is not None:
-            marks = marking.of(visit, way, parts, split, past)
+            marks = marking.of(visit, strategy, parts, split, past)
             if marks.after:
                 kept, rows = marking.rows_of_marks(kept, visit.reduced_out, past)
-        settings = self._settings(visit, way, marks, parts, split)
-        preferred = table(way.preferred.axes) if way.preferred else NO_AXES
-        beside = table(way.beside) if way.beside else NO_AXES
+        settings = self._settings(visit, strategy, marks, parts, split)
+        preferred = table(strategy.preferred.axes) if strategy.preferred else NO_AXES
+        beside = table(strategy.beside) if strategy.beside else NO_AXES
         tables = table(kept), table(reduced), marks.axes, marks.zeros
         walk = join = search_walk(settings, *tables, preferred, beside)
         if split:
             walk = self._walk_of_parts(settings, kept, reduced)
-        search = {Lanes.ROWS: _ROWS, Lanes.PLANES: _PLANES, Lanes.COLUMNS: _COLUMNS}[way.lanes]
-        if self._is_short(visit, way, marks, parts, split):
+        search = {Lanes.ROWS: _ROWS, Lanes.PLANES: _PLANES, Lanes.COLUMNS: _COLUMNS}[strategy.lanes]
+        if self._is_short(visit, strategy, marks, parts, split):
             search = _SHORT
         one_hot = marking is not None and not marks.after and not split
         return _Plan(
@@ -192,7 +192,7 @@ class Search:
             join,
             visit.shift,
             visit.out_shift,
-            way.items * parts,
+            strategy.items * parts,
             visit.groups,
             parts,
             marks.before,
@@ -201,32 +201,32 @@ class Search:
         )
 
     def _settings(
-        self, visit: Visit, way: Way, marks: Marks, parts: int, split: bool
+        self, visit: Visit, strategy: Strategy, marks: Marks, parts: int, split: bool
     ) -> dict[int, int]:
         """Of the walk that searches groups, or joins what their parts gave."""
-        preferred = way.preferred or Preferred([], 0, 0)
+        preferred = strategy.preferred or Preferred([], 0, 0)
         return {
-            kernel.CONTIGUOUS: way.contiguous,
+            kernel.CONTIGUOUS: strategy.contiguous,
             kernel.LAST: self._last,
-            kernel.LATE: way.late,
+            kernel.LATE: strategy.late,
             kernel.PREFERRED_AT: preferred.at,
             kernel.PREFERRED_INDEX: preferred.first_index,
             kernel.ORDERED: visit.ordered,
             kernel.BASE: visit.base,
-            kernel.TILE: way.tile,
+            kernel.TILE: strategy.tile,
             kernel.PARTS: parts,
             kernel.PART_WEIGHT: visit.reduced[0].other_stride if split else 0,
             kernel.WIDTH: self._out_size,
             kernel.BLANKS: self._blanks,
             kernel.MARK: self._marking.mark if self._marking else 0,
-            kernel.OVERLAP: way.overlap[0],
-            kernel.OVERLAP_INDEX: way.overlap[1],
+            kernel.OVERLAP: strategy.overlap[0],
+            kernel.OVERLAP_INDEX: strategy.overlap[1],
             kernel.ZERO_ROWS: marks.zero_rows,
             kernel.PAST: marks.past,
             kernel.STORED: marks.stored,
             kernel.CEILING: self._ceiling,
             kernel.UNCACHED: self._uncached,
-            kernel.LAST_COLUMNS: way.last_columns,
+            kernel.LAST_COLUMNS: strategy.last_columns,
             **{kernel.RULE + i: value for i, value in enumerate(self._rule)},
         }
 
@@ -248,24 +248,27 @@ class Search:
         settings = settings | {kernel.PARTS: 1, kernel.WIDTH: pair}
         return search_walk(settings, table(groups), table(runs))
 
-    def _is_short(self, visit: Visit, way: Way, marks: Marks, parts: int, split: bool) -> bool:
+    def _is_short(
+        self, visit: Visit, strategy: Strategy, marks: Marks, parts: int, split: bool
+    ) -> bool:
         """Whether each row is one short run that adjoins, with marks and zeros along one axis at most."""
         runs = visit.reduced[1:] if split else visit.reduced
         short = len(runs) == 1 and runs[0].size * self._item_size <= kernel.SHORT_BYTES
         whole = split or (parts == 1 and len(marks.axes) <= 1 and len(marks.zeros) <= 1)
-        return way.lanes is Lanes.ROWS and way.contiguous and short and whole and not marks.past
+        along_rows = strategy.lanes is Lanes.ROWS and strategy.contiguous
+        return along_rows and short and whole and not marks.past
 
-    def _parts(self, visit: Visit, way: Way) -> tuple[int, bool]:
+    def _parts(self, visit: Visit, strategy: Strategy) -> tuple[int, bool]:
         """The parts of each group, none empty, and whether each is a group of its own to the search."""
         kept, reduced, total, groups = visit.kept, visit.reduced, visit.total, visit.groups
         parts, enough = 1, PART_ITEMS
-        if way.lanes is not Lanes.COLUMNS or way.row_bytes < SHORT_ROW_BYTES:
+        if strategy.lanes is not Lanes.COLUMNS or strategy.row_bytes < SHORT_ROW_BYTES:
             enough = MANY_PART_ITEMS
-        if way.items < enough:
-            parts = min(way.part_bytes // machine.PART_BYTES, enough // way.items)
+        if strategy.items < enough:
+            parts = min(strategy.part_bytes // machine.PART_BYTES, enough // strategy.items)
             parts = max(1, min(parts, machine.PARTIALS // groups))
         split = False
-        if parts == 1 and way.lanes is Lanes.ROWS and reduced:
+        if parts == 1 and strategy.lanes is Lanes.ROWS and reduced:
             most = machine.PARTIALS // groups
             parts = planes.parts_in_order(kept, reduced, self._item_size, most)
             split = parts == reduced[0].size

@@ -49,7 +49,7 @@ class Preferred(NamedTuple):
     first_index: int
 
 
-class Way(NamedTuple):
+class Strategy(NamedTuple):
     """How groups are searched.
 
     Of columns `tile` together, rows along the axes `beside` taken as one.
@@ -74,8 +74,8 @@ def tile_of(columns: int, most: int, size: int) -> int:
 
 
 @dataclass(frozen=True)
-class Ways:
-    """The ways of searches for fixed types and shape."""
+class Strategies:
+    """The strategies of searches for fixed types and shape."""
 
     item_size: int  # bytes of an element
     out_size: int  # of an element of the output
@@ -83,8 +83,8 @@ class Ways:
     last: bool  # of equal elements that of the greatest index is preferred
     far: bool  # input that the caches hold in part, if at all
 
-    def of(self, visit: Visit, past: bool) -> Way:
-        """The way of one set of strides, for which the visit's axes may be turned, put in another order, and cut off.
+    def of(self, visit: Visit, past: bool) -> Strategy:
+        """That for one set of strides, for which the visit's axes may be turned, put in another order, and cut off.
 
         `past`: marks go past the caches.
         """
@@ -92,7 +92,7 @@ class Ways:
             return self._small_planes(visit, past) or self._columns(visit)
         return self._rows(visit)
 
-    def _small_planes(self, visit: Visit, past: bool) -> Way | None:
+    def _small_planes(self, visit: Visit, past: bool) -> Strategy | None:
         """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
         kept, reduced, size = visit.kept, visit.reduced, self.item_size
         few = bool(reduced) and reduced[0].size <= kernel.BYTE_ROWS
@@ -112,7 +112,7 @@ class Ways:
             last = kept[-1].size if planes.small_planes(kept, reduced, size) else 0
         if not last:
             return None
-        return Way(
+        return Strategy(
             lanes=Lanes.PLANES,
             contiguous=True,
             items=visit.groups // kept[-1].size,
@@ -152,7 +152,7 @@ class Ways:
         long = kept[-2].size * self.item_size >= NEXT_BYTES
         return long and kept[-2].stride <= kernel.NEAR_STEPS[-1] * self.item_size
 
-    def _columns(self, visit: Visit) -> Way:
+    def _columns(self, visit: Visit) -> Strategy:
         """Lanes along the innermost kept axis, or along the next one."""
         size, kept, reduced = self.item_size, visit.kept, visit.reduced
         if not self.one_hot and self._lanes_along_the_next(kept):
@@ -166,7 +166,7 @@ class Ways:
         if beside:
             tile = wide
         row_bytes = size * min(wide, tile)
-        return Way(
+        return Strategy(
             lanes=Lanes.COLUMNS,
             contiguous=contiguous,
             items=visit.groups // across * ceildiv(across, tile),
@@ -212,7 +212,7 @@ class Ways:
                 axes.insert(0, Axis(taken_as_one, stride, weight))
         return tuple(axes), overlap
 
-    def _rows(self, visit: Visit) -> Way:
+    def _rows(self, visit: Visit) -> Strategy:
         """Lanes along the innermost reduced axis; along all of them where a group is dense, in whatever order."""
         reduced = visit.reduced
         preferred = self._preferred(visit)
@@ -222,7 +222,7 @@ class Ways:
             if reduced[-1].stride < 0:
                 visit.turn(-1)
             late = (reduced[-1].other_stride < 0) != self.last
-        return Way(
+        return Strategy(
             lanes=Lanes.ROWS,
             contiguous=contiguous,
             items=visit.groups,
