@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from draw import numpy_type, values
 
-from specops.kernels import search as arg_reduce_kernel
 from specops.kernels import max_pool as kernel  # as of all poolings
 from specops.kernels import reduce as reduce_kernel
 from specops.kernels import search as search_kernel

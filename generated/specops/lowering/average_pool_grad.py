@@ -95,7 +95,7 @@ class AveragePoolGrad:
         parts = self._windows.direct(axes, grouped=False)
         planes = math.prod(axis.size for axis in parts.batch)
         elements = math.prod(axis.size for axis in parts.spatial)
-        items = planes * ceildiv(elements, int(parts.settings[kernel.ROWS]))
+        items = planes * ceildiv(elements, int(parts.settings[kernel.SHARE]))
         return Plan(_DIRECT(self._dtype), parts.walk(), items)
 
     def _by_lines(self, axes: Axes, out_strides: Strides) -> Plan:

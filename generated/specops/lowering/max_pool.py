@@ -206,10 +206,12 @@ class MaxPool:
     def _walk(
         self, strides: Strides, out_strides: Strides, index_strides: Strides
     ) -> tuple[WalkParts, launch.Chunk, tuple[int, int, int]]:
-        """The parts of the walk, the chunk that it is for, and the rule of its ranks."""
+        """The parts of the walk, the chunk that it is for, and the rule of its states."""
         if not self._indexed:
             axes = self._windows.axes(strides, out_strides)
-            parts = transposed_walk(kernel, axes, self._ranks[0], self._ranks[0], _limits())
+            parts = transposed_walk(
+                kernel, axes, self._state_bytes[0], self._state_bytes[0], _limits()
+            )
             if parts is not None:
                 return parts, _TRANSPOSED(*self._kind), self._line_rule
         if self._search is not None:
@@ -219,6 +221,6 @@ class MaxPool:
         parts = self._windows.walk(strides, out_strides, index_strides)
         if parts.table is not None:
             return parts, _PACKED(*self._kind), self._line_rule
-        if parts.rank_bytes:
-            return parts, self._lines(parts.rank_bytes), self._line_rule
+        if parts.state_bytes:
+            return parts, self._lines(parts.state_bytes), self._line_rule
         return parts, _DIRECT(*self._kind), self._rule

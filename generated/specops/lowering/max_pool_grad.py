@@ -135,8 +135,8 @@ class MaxPoolGrad:
         planes = math.prod(axis.size for axis in parts.batch)
         sets = planes // beside * ceildiv(beside, together) * ceildiv(lanes, pitch)
         find = _DIRECT(self._width, True)
-        if parts.rank_bytes:
-            find = _POSITIONS(self._width, 8 * parts.rank_bytes)
+        if parts.state_bytes:
+            find = _POSITIONS(self._width, 8 * parts.state_bytes)
         settings[kernel.FIND] = find.address()
         past = machine.goes_past(self._output, out_strides, self._moved)
         settings[kernel.PAST] = past and pitch in (1, lanes)

@@ -98,7 +98,7 @@ class WalkParts(NamedTuple):
         table: of small planes that are packed; None of others.
     """
 
-    rank_bytes: int
+    state_bytes: int
     settings: Table
     batch: list[BatchAxis]
     spatial: list[SpatialAxis]
@@ -311,8 +311,8 @@ class Windows:
             state_bytes, settings, batch, spatial, ceildiv(planes, together), table.words
         )
 
-    def _set_lines(self, settings: Table, rank: int, axes: Axes) -> int:
-        """Set how lines of such ranks are taken together; returns how many items that makes, 0 if such do not serve."""
+    def _set_lines(self, settings: Table, state_bytes: int, axes: Axes) -> int:
+        """Set how lines of such states are taken together; returns how many items there are, 0 if such do not serve."""
         kernel, size = self._kernel, self._item_bytes
         lane, batch, spatial = axes
         last = spatial[-1]

@@ -143,7 +143,7 @@ class SumPool:
         parts = self._windows.walk(strides, out_strides, by_lines=self._by_lines)
         if parts.table is not None:
             return parts, _PACKED(self._dtype, self._width)
-        if parts.rank_bytes:
+        if parts.state_bytes:
             return parts, _LINES(self._dtype, self._width, self._operation)
         return parts, None
 
