@@ -19,7 +19,7 @@ from generator.tensors import make_tensor, shape
 
 
 @dataclass(frozen=True)
-class CalledInput:
+class DocstringInput:
     """An input array of a docstring's call."""
 
     argument: str
@@ -28,10 +28,10 @@ class CalledInput:
 
 
 @dataclass(frozen=True)
-class Called:
+class DocstringCall:
     """An example as the line of a docstring and what it prints."""
 
-    inputs: list[CalledInput]
+    inputs: list[DocstringInput]
     arguments: dict[str, Any]
     several: bool  # outputs
     exact: bool
@@ -51,7 +51,7 @@ class ExampleValues:
     attributes: dict[str, Any]
     arguments: dict[str, Any]
     level: str | None
-    call: Called
+    call: DocstringCall
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _example(example: Example, operator: Operator, linted: Linted) -> ExampleVal
         n: e.evaluate(values, data_types) if isinstance(e, Expr) else e
         for n, e in {**{f.name: f.dtype for f in spec.fields}, **operator.dtypes}.items()
     }
-    called = {n: v for n, v in arguments.items() if v != defaults[n] and n not in implied}
+    shown = {n: v for n, v in arguments.items() if v != defaults[n] and n not in implied}
     return ExampleValues(
         id=example.id,
         origin=example.page or "(decided)",
@@ -174,7 +174,7 @@ def _example(example: Example, operator: Operator, linted: Linted) -> ExampleVal
         attributes={**given, **computed},
         arguments={**arguments, **asked},
         level=_level(operator, tensors, sizes, values),
-        call=_call(spec, tensors, {**called, **_not_default(asked, spec, own)}, linted),
+        call=_call(spec, tensors, {**shown, **_not_default(asked, spec, own)}, linted),
     )
 
 
@@ -249,10 +249,10 @@ def _level(
 
 def _call(
     spec: OperatorSpec, tensors: dict[str, Any], arguments: dict[str, Any], linted: Linted
-) -> Called:
+) -> DocstringCall:
     data_types = linted.tree.vocabulary.data_types
     inputs = [
-        CalledInput(argument, data_types[tensors[name][0]].numpy, tensors[name][1])
+        DocstringInput(argument, data_types[tensors[name][0]].numpy, tensors[name][1])
         for name, argument in array_arguments(spec).items()
     ]
     outputs = [tensors[f.name] for f in spec.tensors("output") if f.name in tensors]
@@ -261,7 +261,7 @@ def _call(
         _floats(values, exact) if data_types[t].kind == "float" else values for t, values in outputs
     ]
     expected = printed if len(outputs) > 1 else printed[0]
-    return Called(
+    return DocstringCall(
         inputs,
         arguments,
         several=len(outputs) > 1,

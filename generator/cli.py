@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from generator import structure, verbs
-from generator.asked import PROJECT
 from generator.diagnostics import Report, Span
 from generator.exits import BUG, ERRORS, OK, Stop, fail, show
+from generator.selection import PROJECT
 
 
 def main(arguments: list[str]) -> int:

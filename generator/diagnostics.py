@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -164,6 +165,12 @@ def escaped(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def character(char: str) -> str:
+    """A character by its name, for it may look like another one."""
+    name = unicodedata.name(char, "").lower()
+    return f"{name}, U+{ord(char):04X}".removeprefix(", ")
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

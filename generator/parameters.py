@@ -132,7 +132,7 @@ def _of_output(field: FieldSpec, position: int, spec: OperatorSpec) -> list[Para
     """What callers may ask of an output, by its position among the outputs."""
     out = []
     if field.optional:
-        doc = f"Whether to return {_called(field)} too."
+        doc = f"Whether to return {_in_words(field)} too."
         out.append(ParameterValues(field.optional, "bool", "False", doc))
     argument = spec.dtype_argument(field)
     if argument:
@@ -148,7 +148,7 @@ def _of_output(field: FieldSpec, position: int, spec: OperatorSpec) -> list[Para
     return out
 
 
-def _called(field: FieldSpec) -> str:
+def _in_words(field: FieldSpec) -> str:
     """An optional output in a sentence; a name that is its flag's too is a noun."""
     return f"the {field.name}" if field.name == field.optional else field.name
 
@@ -179,7 +179,9 @@ def returns(op: Operator) -> str:
     first, *others = (
         (f, f"{f.doc} Data type: {_returned_dtype(f, op.spec)}.") for f in op.spec.tensors("output")
     )
-    more = (f"If `{f.optional}` is true, a tuple of this and {_called(f)}: {t}" for f, t in others)
+    more = (
+        f"If `{f.optional}` is true, a tuple of this and {_in_words(f)}: {t}" for f, t in others
+    )
     return " ".join([first[1], *more])
 
 

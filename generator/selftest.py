@@ -21,7 +21,7 @@ from generator.source import Document, KeyPath
 from generator.tensors import Tensor
 
 
-class Called(NamedTuple):
+class AllowedCall(NamedTuple):
     """A call that an operator allows: what its input may be, and the elements of its outputs, where they are known."""
 
     support: model.TensorSupport
@@ -85,7 +85,7 @@ class SelfTest:
 
     def call(
         self, given: Mapping[str, Any], sizes: tuple[int, ...], path: KeyPath
-    ) -> Called | None:
+    ) -> AllowedCall | None:
         """A call of the operator, as an equivalence's case makes one: its constraints hold for these attributes.
 
         None where the operator does not allow it.
@@ -113,7 +113,7 @@ class SelfTest:
             )
         else:
             elements = self.allowed(values, sizes, table, path)
-        return Called(support, elements) if self.report.count == before else None
+        return AllowedCall(support, elements) if self.report.count == before else None
 
     def allowed(
         self,

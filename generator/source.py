@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import yaml
 
 from generator import syntax
-from generator.diagnostics import Note, Report, Span
+from generator.diagnostics import Note, Report, Span, character
 
 MAX_BYTES = 1 << 18
 MAX_DEPTH = 40
@@ -117,10 +116,9 @@ def parse(text: str, name: str, report: Report, *, loader: Any = _C_LOADER) -> D
         )
         return None
     if blank := _OTHER_BLANK.search(text):
-        called = unicodedata.name(blank[1]).lower()
         report.add(
             "E001",
-            f"a blank that is none to YAML: {called}, U+{ord(blank[1]):04X}",
+            f"a blank that is none to YAML: {character(blank[1])}",
             _place(name, text, blank.start(1)),
             "here",
             help="write a plain blank",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from generator import schema, source
-from generator.diagnostics import Report, Span, suggestion
+from generator.diagnostics import Report, Span, character, suggestion
 from generator.model import (
     ADDRESS,
     DIALECTS,
@@ -292,7 +291,7 @@ def _wrong_value(error: Any, shape: _Shape, document: Document, report: Report) 
         label = f"found {found}"
         other = next((i for i, c in enumerate(error["input"]) if not " " <= c <= "~"), None)
         if other is not None:
-            label = "found " + _called(error["input"][other])
+            label = "found " + character(error["input"][other])
             span = span if error["of_key"] else document.within(path, other, 1)
         report.add("E106", error["msg"], span, label)
     elif kind == "string_pattern_mismatch":
@@ -325,12 +324,6 @@ def _found(value: object) -> str:
         return "nothing"
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in yaml_word(value)[:40])
     return f"`{shown}`"
-
-
-def _called(char: str) -> str:
-    """A character by its name, for it may look like another one."""
-    name = unicodedata.name(char, "").lower()
-    return f"{name}, U+{ord(char):04X}".removeprefix(", ")
 
 
 def _form(node: dict[str, Any], found: object) -> str:

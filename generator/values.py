@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from generator import cases, decided, layout, parameters, rule_functions
-from generator.cases import Called, ExampleValues, Ranks, Same, Unsupported, Violation
+from generator.cases import DocstringCall, ExampleValues, Ranks, Same, Unsupported, Violation
 from generator.decided import Decided
 from generator.expr import Expr, parse
 from generator.field_types import field_type
@@ -132,7 +132,7 @@ class OperatorValues:
     needs: list[tuple[str, str]]
     computed: list[FunctionValues]
     derived: list[tuple[str, list[str]]]  # with the arguments of `Computed(...)`
-    called: dict[str, list[str]]  # what is imported for them
+    imports: dict[str, list[str]]  # for them, by module
     given: list[tuple[str, str]]
     kernel: str
     lowering: str
@@ -158,7 +158,7 @@ class OperatorValues:
         return next((e for e in self.examples if e.call.plain), self.examples[0])
 
     @property
-    def call(self) -> Called:
+    def call(self) -> DocstringCall:
         return self.shown.call
 
     @property
@@ -209,7 +209,7 @@ def operator(op: Operator, linted: Linted) -> OperatorValues:
         needs=[(r.id, need) for r in op.rules for need in r.needs],
         computed=_computed(op),
         derived=[(n, [n, _tuple(e.names())]) for n, e in op.derived.items()],
-        called=called([*(r.require for r in op.rules), *expressions, *op.meanings.values()]),
+        imports=rule_imports([*(r.require for r in op.rules), *expressions, *op.meanings.values()]),
         given=[(f.name, f"inputs[{i}]") for i, f in enumerate(spec.tensors("input"))],
         kernel=kernel,
         lowering=host_class(kernel),
@@ -399,7 +399,7 @@ def rule(found: Rule, op: Operator | None = None, only: str | None = None) -> Ru
     )
 
 
-def called(expressions: Iterable[Expr]) -> dict[str, list[str]]:
+def rule_imports(expressions: Iterable[Expr]) -> dict[str, list[str]]:
     """What modules with rules import for them: the functions that expressions call, by their modules, and tensors."""
     functions = sorted(set().union(*(e.functions() for e in expressions)))
     of_numbers = [f for f in functions if hasattr(rule_functions, f)]
@@ -437,7 +437,7 @@ def requirements(linted: Linted) -> dict[str, Any]:
                 doc=f"{capitalised(sentence)}.",
             )
         )
-    return {"constraints": constraints, "kernels": kernels, "called": called(requires)}
+    return {"constraints": constraints, "kernels": kernels, "imports": rule_imports(requires)}
 
 
 def _lowered(op: Operator, linted: Linted) -> list[LoweredValues]:
@@ -513,6 +513,6 @@ def _numpy(name: str) -> str:
 def tensor_rules(linted: Linted) -> dict[str, Any]:
     return {
         "rules": [rule(found, only=c.only) for found, c in linted.tensor_rules],
-        "called": called(r.require for r, _ in linted.tensor_rules),
+        "imports": rule_imports(r.require for r, _ in linted.tensor_rules),
         "page": linted.tree.vocabulary.tensor_page,
     }

@@ -9,7 +9,14 @@ import time
 from collections.abc import Mapping
 
 from generator import compare, explain, output, plan, skeleton, structure
-from generator.asked import (
+from generator.diagnostics import Report, Span, annotation, counted, escaped
+from generator.exits import DIFFERENCES, OK, fail
+from generator.lint import Linted
+from generator.model import DIALECTS
+from generator.output import Difference
+from generator.paste import helper_paths
+from generator.plan import File
+from generator.selection import (
     chosen,
     clashes,
     linted,
@@ -21,13 +28,6 @@ from generator.asked import (
     told_of,
     wanted,
 )
-from generator.diagnostics import Report, Span, annotation, counted, escaped
-from generator.exits import DIFFERENCES, OK, fail
-from generator.lint import Linted
-from generator.model import DIALECTS
-from generator.output import Difference
-from generator.paste import helper_paths
-from generator.plan import File
 
 
 def generate(options: argparse.Namespace) -> int:
