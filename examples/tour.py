@@ -81,12 +81,10 @@ def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     )
 
 
-def milliseconds(
-    call: Callable[[], object], other: Callable[[], object], rounds: int = 15
-) -> tuple[float, float]:
+def milliseconds(call: Callable[[], object], other: Callable[[], object]) -> tuple[float, float]:
     """The medians of two calls, timed in turn."""
     times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(rounds):
+    for _ in range(15):
         for function, found in zip((call, other), times, strict=True):
             start = time.perf_counter()
             function()

@@ -59,8 +59,8 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         _check_root(options)
         code: int = options.run(options)
         return code
-    except Stop as stop:
-        return stop.code
+    except Stop:
+        return ERRORS
     except OSError as error:
         show(_of_system(error, options.root), options.format)
         return ERRORS

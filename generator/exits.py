@@ -11,11 +11,7 @@ OK, DIFFERENCES, ERRORS, BUG = 0, 1, 2, 3
 
 
 class Stop(Exception):
-    """Ends a verb with an exit code, after its report was shown."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
+    """Ends a verb by errors, after they were shown."""
 
 
 def show(report: Report, format: str) -> None:
@@ -29,4 +25,4 @@ def show(report: Report, format: str) -> None:
 def fail(report: Report, options: argparse.Namespace) -> None:
     if report:
         show(report, options.format)
-        raise Stop(ERRORS)
+        raise Stop

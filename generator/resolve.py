@@ -119,9 +119,7 @@ def tensor_rules(tree: SpecTree, report: Report) -> tuple[tuple[Rule, TensorCons
         path: KeyPath = ("tensor_constraints", i)
         require = reader.expression(constraint.require, (*path, "require"), names, "bool")
         if require is not None:
-            out.append(
-                (_rule(constraint, constraint.field, require, constraint.allowed, path), constraint)
-            )
+            out.append((_rule(constraint, require, constraint.allowed, path), constraint))
     return tuple(out)
 
 
@@ -191,7 +189,7 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
         path: KeyPath = ("constraints", i)
         resolved = reader.constraint(constraint, path, names.also(fields))
         if resolved is not None:
-            rules.append(_rule(constraint, constraint.field, *resolved, path))
+            rules.append(_rule(constraint, *resolved, path))
     kernel = tree.vocabulary.kernels[spec.semantics.kernel]
     for name, meaning in spec.semantics.meanings.items():
         parameter = kernel.parameters.get(name)
@@ -202,14 +200,10 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
 
 
 def _rule(
-    constraint: Constraint | TensorConstraint,
-    field: str,
-    require: Expr,
-    allowed: str,
-    path: KeyPath,
+    constraint: Constraint | TensorConstraint, require: Expr, allowed: str, path: KeyPath
 ) -> Rule:
     c = constraint
-    return Rule(c.id, field, require, allowed, c.page, c.decided, tuple(c.needs), c.violate, path)
+    return Rule(c.id, c.field, require, allowed, c.page, c.decided, tuple(c.needs), c.violate, path)
 
 
 class _Reader:

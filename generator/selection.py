@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from generator import imports, lint, output, plan, structure
 from generator.diagnostics import Report, counted, escaped, suggestion
-from generator.exits import ERRORS, Stop, fail, show
+from generator.exits import Stop, fail, show
 from generator.lint import Linted
 from generator.model import DIALECTS, SpecTree
 from generator.names import stands_for
@@ -70,7 +70,7 @@ def sound(options: argparse.Namespace, names: list[str] | None = None) -> Sound:
             if structure.VOCABULARY in left_out and options.format == "text":
                 left = "further checks are left out until it has no errors"
                 print(f"note: {structure.VOCABULARY}: {left}", file=sys.stderr)
-            raise Stop(ERRORS)
+            raise Stop
         left_out |= found
         told = _joined(told, report)
 

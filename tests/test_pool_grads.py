@@ -370,7 +370,7 @@ INDEX_TYPES = ["UINT32", "UINT64", "INT64"]
 WIDTHS = ["UINT8", "FLOAT16", "INT32", "FLOAT64"]
 
 
-def check_unpool(random: Random, name: str, index_type: str, kind: str = "") -> None:
+def check_unpool(random: Random, name: str, index_type: str) -> None:
     shape, sizes = random_shape(random, 5), random_shape(random, 5)
     x, x_buffer = laid_out(random, values(random, name, shape), str(random.choice(INPUT_LAYOUTS)))
     n, alike = math.prod(sizes), 0
@@ -397,7 +397,7 @@ def check_unpool(random: Random, name: str, index_type: str, kind: str = "") -> 
     )
     expected = unpooled(x, indices, n)
     before = x_buffer.copy()
-    out = output(random, sizes, x.dtype, kind)
+    out = output(random, sizes, x.dtype)
     kernel = MaxUnpool(
         input=packed(name, shape), indices=packed(index_type, shape), output=packed(name, sizes)
     )
