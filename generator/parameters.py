@@ -12,6 +12,7 @@ from generator.lint import Linted
 from generator.model import FieldSpec, OperatorSpec
 from generator.names import capitalised, snake_case, yaml_word
 from generator.resolve import Operator
+from generator.version_words import within
 
 # As NumPy's functions have it: integers of NumPy, too.
 _INDICES = "Sequence[SupportsIndex]"
@@ -95,16 +96,6 @@ def _parameter(
     if len(having) < len(versions):
         doc.append(f"{capitalised(within(sorted(having), versions))}.")
     return ParameterValues(snake_case(field.name), annotation, default, " ".join(doc))
-
-
-def within(having: list[int], versions: list[int]) -> str:
-    """Some of the versions in words, both oldest first, as the package says it."""
-    first = versions.index(having[0])
-    if having == versions[first:]:
-        return f"from version {having[0]} on"
-    if having == versions[first : first + len(having)] and len(having) > 1:
-        return f"in versions {having[0]} to {having[-1]}"
-    return f"in version{'s' * (len(having) > 1)} {', '.join(map(str, having))}"
 
 
 def _defaults(having: dict[int, FieldSpec]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from generator import cases, catalogue, decided, page, rule_functions, schema, values
+from generator import cases, catalogue, decided, page, schema, values
 from generator.lint import Linted
 from generator.listing import files_below, modules_below
 from generator.model import DIALECTS, OperatorSpec, Vocabulary
@@ -119,9 +119,9 @@ def _shared(linted: Linted) -> Iterator[File]:
         text = partial(_schema, model, vocabulary)
         sources = source if name == "spec" else ()
         yield Written(f"{name}.schema.json", sources, "generator/model.py", (), text)
-    path, origin = "specops/rule_functions.py", "generator/rule_functions.py"
-    text = partial(Path(rule_functions.__file__).read_text, encoding="utf-8")
-    yield Written(path, (), origin, (), text)
+    for name in ("rule_functions.py", "version_words.py"):  # the generator has a use for them, too
+        text = partial(Path(__file__).with_name(name).read_text, encoding="utf-8")
+        yield Written(f"specops/{name}", (), f"generator/{name}", (), text)
     shared = partial(values.vocabulary, linted)
     template = "templates/vocabulary.py.jinja"
     yield Filled("specops/vocabulary.py", source, template, (), shared)

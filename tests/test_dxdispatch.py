@@ -671,7 +671,7 @@ def test_out_of_reach(case: Case, type: Any, says: str) -> None:
 
 def test_a_misspelt_operator(case: Case) -> None:
     problem = case.refused(model(dispatchables={"op": {"type": "ARGMAXX", "desc": desc()}}))
-    assert problem.hint == "did you mean 'ARGMAX'?"
+    assert problem.hint == "did you mean `ARGMAX`?"
 
 
 def test_settings_are_checked(case: Case) -> None:
@@ -715,7 +715,7 @@ def test_unknown_fields_are_ignored_with_a_warning(case: Case) -> None:
         "dispatchables.op.desc.Axis",
         "dispatchables.op.desc.InputTensor.Stride",
     ]
-    assert {p.hint for p in problems} == {"did you mean 'Axes'?", "did you mean 'Strides'?"}
+    assert {p.hint for p in problems} == {"did you mean `Axes`?", "did you mean `Strides`?"}
     assert case.run(content)[-1] == "Resource 'y': 2, 2"
 
 
@@ -804,7 +804,7 @@ def test_missing_and_unknown_bindings(case: Case) -> None:
     warning, error = sorted(case.problems(content), key=lambda p: p.severity, reverse=True)
     assert "InputTensor of op is not bound" in error.message
     assert error.path == "commands[0].bindings"
-    assert warning.hint == "did you mean 'InputTensor'?"
+    assert warning.hint == "did you mean `InputTensor`?"
 
 
 def test_parts_of_one_buffer(case: Case) -> None:
@@ -971,7 +971,7 @@ def test_what_is_broken_has_a_name_and_bindings(case: Case) -> None:
     _, *problems = case.problems(content)
     assert [(p.path, p.message, p.hint) for p in problems] == [
         ("commands[0].bindings.InputTensor", 'there is no resource "z"', "there are: x, y"),
-        ("commands[1].dispatchable", 'there is no dispatchable "opp"', "did you mean 'op'?"),
+        ("commands[1].dispatchable", 'there is no dispatchable "opp"', "did you mean `op`?"),
         ("commands[2].dispatchable", 'there is no dispatchable "?"', "there are: op"),
         (
             "commands[2].bindings.OutputTensor",

@@ -13,10 +13,9 @@ import pytest
 from untyped import untyped
 
 import specops
-from generator import parameters
 from specops import SpecopsError, ValidationError, Violation
 from specops import onnx as ox
-from specops.onnx import versions
+from specops.version_words import within
 from specops.vocabulary import NEWEST_OPSET
 
 CUBE = np.array([[[3, 1], [2, 5]], [[4, 4], [0, 9]]], np.float32)
@@ -101,7 +100,7 @@ def test_what_a_version_lacks(call: Any, field: str, version: int) -> None:
 def test_versions_that_have_an_attribute(having: list[int], words: str) -> None:
     """Also one that a newer version dropped, in messages and in docstrings."""
     since = [1, 7, 10, 22]
-    assert versions.within(having, since) == parameters.within(having, since) == words
+    assert within(having, since) == words
 
 
 def test_attributes_that_are_default_in_a_version_without_them() -> None:

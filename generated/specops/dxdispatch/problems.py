@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from specops.catalogue import near
 from specops.errors import SpecopsError
 
 if TYPE_CHECKING:
@@ -141,10 +141,8 @@ def printable(text: str) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """A hint that names the nearest of the known words; empty where none is near."""
+    """As `near`, of what a file can make as long, and as many, as it likes."""
     if not isinstance(name, str) or len(name) > _LONGEST_NAME:
         return ""
     few = itertools.islice((k for k in known if len(k) <= _LONGEST_NAME), _MAX_NAMES)
-    folded = {k.casefold(): k for k in few}
-    near = difflib.get_close_matches(name.casefold(), folded, n=1)
-    return f"did you mean {folded[near[0]]!r}?" if near else ""
+    return near(name, few)

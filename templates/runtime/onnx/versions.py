@@ -13,6 +13,7 @@ from specops.functions import Asked
 from specops.operator import CompiledOperator
 from specops.reading import NotUnderstood
 from specops.validation import Operator
+from specops.version_words import within
 from specops.vocabulary import NEWEST_OPSET
 
 
@@ -59,16 +60,6 @@ class Versions:
             return operator.violation("version", name, found, f"an {own}, which it is {when}")
         allowed = f"{self.name} has it {within(having, list(self.operators))}"
         return operator.violation("version", name, f"{operator.name} has no {name}", allowed)
-
-
-def within(having: list[int], versions: list[int]) -> str:
-    """Some of the versions in words, both oldest first: a newer one may have dropped what they have."""
-    first = versions.index(having[0])
-    if having == versions[first:]:
-        return f"from version {having[0]} on"
-    if having == versions[first : first + len(having)] and len(having) > 1:
-        return f"in versions {having[0]} to {having[-1]}"
-    return f"in version{'s' * (len(having) > 1)} {', '.join(map(str, having))}"
 
 
 def _declined(wanted: object) -> bool:
