@@ -6,8 +6,6 @@ import io
 import os
 import pickle
 import re
-import subprocess
-import sys
 import unittest
 import warnings
 from collections import Counter
@@ -21,6 +19,7 @@ import onnx
 import onnx.reference
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from processes import python
 from trees import Tree
 from untyped import untyped
 
@@ -1208,18 +1207,6 @@ def test_damaged_bytes() -> None:
 
 
 # --- the package around it ---
-
-
-def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", code]
-    return subprocess.run(
-        command,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
 
 
 def test_onnx_is_imported_by_the_backend_alone() -> None:
