@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+import pytest
 from draw import EDGES, Random, numpy_type, values
 from pool_oracle import Pooling, Windows
+
+from specops.lowering import pooling
+from specops.lowering.pool_axes import SpatialAxis
 
 USUAL = [  # spatial sizes, window, stride, padding, dilation
     ((9, 11), (3, 3), 2, 1, 1),
@@ -61,6 +66,39 @@ def simple(
 def beside(x: np.ndarray) -> np.ndarray:
     """The same values, planes of two axes side by side in memory."""
     return np.moveaxis(np.moveaxis(x, -3, -1).copy(), -1, -3)
+
+
+def tall_windows(
+    draw: Callable[[tuple[int, ...]], np.ndarray],
+) -> Iterator[tuple[np.ndarray, Windows]]:
+    """Windows of several heights, many of which share rows, each on planes and on channels that stand last."""
+    for height, stride, dilation in itertools.product((5, 8, 13, 29), (1, 2), (1, 2)):
+        reach = (height - 1) * dilation + 1
+        rows = reach + 30
+        outputs = (rows + height - reach) // stride + 2  # the last see padding only
+        windows = Windows(
+            (2, height, 3), (2, stride, 1), (1, dilation, 1), (1, height // 2, 1), (2, outputs, 5)
+        )
+        x = draw((2, 3, rows, 5))
+        yield x, windows
+        channels_last = np.moveaxis(np.repeat(x, 3, 0)[None], 1, -1).copy()
+        yield np.moveaxis(channels_last, -1, 1), windows
+
+
+def rows_shared(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether windows share their rows: an entry for each time that this is chosen from now on."""
+    taken: list[bool] = []
+    choose = pooling.Windows._share_rows
+
+    def share_rows(
+        self: pooling.Windows, axis: SpatialAxis, line_bytes: int
+    ) -> tuple[bool, int, int]:
+        choice = choose(self, axis, line_bytes)
+        taken.append(choice[0])
+        return choice
+
+    monkeypatch.setattr(pooling.Windows, "_share_rows", share_rows)
+    return taken
 
 
 def random_windows(random: Random) -> tuple[tuple[int, ...], Windows]:

@@ -31,7 +31,16 @@ from draw import (
     values,
 )
 from oracle import NAN_RULES, lowest, numbers
-from pool_draw import LARGE, TRANSPOSED, USUAL, beside, random_windows, simple
+from pool_draw import (
+    LARGE,
+    TRANSPOSED,
+    USUAL,
+    beside,
+    random_windows,
+    rows_shared,
+    simple,
+    tall_windows,
+)
 from pool_oracle import Windows, check_values
 
 import specops
@@ -39,7 +48,6 @@ from specops.kernels import max_pool as max_pool_kernel
 from specops.lowering import machine, pool_reduction, pool_transposed, pooling
 from specops.lowering import max_pool as max_pool_lowering
 from specops.lowering.max_pool import MaxPool
-from specops.lowering.pool_axes import SpatialAxis
 from specops.lowering.pool_packed import packs
 from specops.tensor import packed
 from specops.vocabulary import DATA_TYPES
@@ -505,34 +513,11 @@ def test_each_width_of_a_window(name: str, window: int) -> None:
 def test_tall_windows(name: str, tall_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are folded by doubling where windows share many: each height, whole planes and blocks of them."""
     monkeypatch.setattr(pooling, "TALL_BYTES", tall_bytes)
-    taken: list[bool] = []
-    choose = pooling.Windows._share_rows
-
-    def share_rows(
-        self: pooling.Windows, axis: SpatialAxis, line_bytes: int
-    ) -> tuple[bool, int, int]:
-        choice = choose(self, axis, line_bytes)
-        taken.append(choice[0])
-        return choice
-
-    monkeypatch.setattr(pooling.Windows, "_share_rows", share_rows)
+    taken = rows_shared(monkeypatch)
     random = np.random.default_rng(8)
-    for height, stride, dilation in itertools.product((5, 8, 13, 29), (1, 2), (1, 2)):
-        reach = (height - 1) * dilation + 1
-        rows = reach + 30
-        outputs = (rows + height - reach) // stride + 2  # the last see padding only
-        windows = Windows(
-            (2, height, 3),
-            (2, stride, 1),
-            (1, dilation, 1),
-            (1, height // 2, 1),
-            (2, outputs, 5),
-        )
-        x = values(random, name, (2, 3, rows, 5))
-        channels_last = np.moveaxis(np.repeat(x, 3, 0)[None], 1, -1).copy()
-        for given in (x, np.moveaxis(channels_last, -1, 1)):
-            nan = NAN_RULES[len(taken) % 2]
-            check_pool(random, name, given, windows, nan, "row_major", "INT64", "c")
+    for x, windows in tall_windows(lambda shape: values(random, name, shape)):
+        nan = NAN_RULES[len(taken) % 2]
+        check_pool(random, name, x, windows, nan, "row_major", "INT64", "c")
     assert sum(taken) > 10
 
 

@@ -39,7 +39,9 @@ from pool_draw import (
     drawn,
     drawn_pooling,
     random_windows,
+    rows_shared,
     simple,
+    tall_windows,
 )
 from pool_oracle import (
     EPSILON,
@@ -574,29 +576,10 @@ def test_axes_are_in_the_order_of_the_kernels(kernel: Any) -> None:
 def test_tall_windows(tall_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are added up by doubling where windows share many: each height, whole planes and blocks of them."""
     monkeypatch.setattr(pooling, "TALL_BYTES", tall_bytes)
-    taken: list[bool] = []
-    choose = pooling.Windows._share_rows
-
-    def share_rows(
-        self: pooling.Windows, axis: SpatialAxis, line_bytes: int
-    ) -> tuple[bool, int, int]:
-        choice = choose(self, axis, line_bytes)
-        taken.append(choice[0])
-        return choice
-
-    monkeypatch.setattr(pooling.Windows, "_share_rows", share_rows)
+    taken = rows_shared(monkeypatch)
     random = np.random.default_rng(8)
-    for height, stride, dilation in itertools.product((5, 8, 13, 29), (1, 2), (1, 2)):
-        reach = (height - 1) * dilation + 1
-        rows = reach + 30
-        outputs = (rows + height - reach) // stride + 2  # the last see padding only
-        windows = Windows(
-            (2, height, 3), (2, stride, 1), (1, dilation, 1), (1, height // 2, 1), (2, outputs, 5)
-        )
-        x = drawn(random, "FLOAT32", (2, 3, rows, 5))
-        channels_last = np.moveaxis(np.repeat(x, 3, 0)[None], 1, -1).copy()
-        for given in (x, np.moveaxis(channels_last, -1, 1)):
-            check_pool(random, "FLOAT32", given, Pooling(windows, (0, 0, 0), "inside"), "c")
+    for x, windows in tall_windows(lambda shape: drawn(random, "FLOAT32", shape)):
+        check_pool(random, "FLOAT32", x, Pooling(windows, (0, 0, 0), "inside"), "c")
     assert sum(taken) > 10
 
 
