@@ -80,7 +80,6 @@ def _word(section: str) -> AfterValidator:
 ADDRESS = r"^https://[A-Za-z0-9._~:/?#\[\]@!$&()*+,;=%-]+$"
 RANKS = r"^[0-9]{1,2}\.\.[0-9]{1,2}$"
 OPERATOR_ID = r"^[a-z]+/[a-z][a-z0-9_]*$"
-VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+$"
 LEVEL = r"^[0-9]{1,2}\.[0-9]{1,2}$"
 WORDS = r"^[a-z]+( [a-z]+)*$"
 
@@ -155,10 +154,6 @@ class Dialects(Strict):
 
 
 DIALECTS = tuple(Dialects.model_fields)
-
-
-class LevelEntry(Strict):
-    directml: Annotated[str, StringConstraints(pattern=VERSION)]
 
 
 class OpsetEntry(Strict):
@@ -246,7 +241,7 @@ class TensorConstraint(Strict):
 class Vocabulary(Strict):
     data_types: dict[Name, DataTypeEntry]
     dialects: Dialects
-    feature_levels: dict[Annotated[str, StringConstraints(pattern=LEVEL)], LevelEntry]
+    feature_levels: list[Annotated[str, StringConstraints(pattern=LEVEL)]]
     enums: dict[Name, EnumEntry]
     kernels: dict[Name, KernelEntry]
     constraints: dict[Name, SharedConstraint]
@@ -258,7 +253,7 @@ class Vocabulary(Strict):
         """The allowed words of each section, in the vocabulary's order: the context of validation and of the schema."""
         return {
             "data_types": list(self.data_types),
-            "feature_levels": list(self.feature_levels),
+            "feature_levels": self.feature_levels,
             "kernels": list(self.kernels),
             "field_types": [*FIELD_TYPES, *self.enums],
         }

@@ -20,7 +20,6 @@ from generator.model import (
     LEVEL,
     OPERATOR_ID,
     RANKS,
-    VERSION,
     WORDS,
     OperatorSpec,
     Spec,
@@ -179,7 +178,6 @@ _PATTERNS = {
     RANKS: "ranks are two numbers, as in `1..8`",
     ADDRESS: "an address begins with https:// and has no blanks, quotes, backslashes or braces",
     OPERATOR_ID: "an operator is a dialect and a name, as in `directml/argmax`",
-    VERSION: "a version is three numbers, as in `1.4.0`",
     LEVEL: "a feature level is two numbers, as in `4.1`",
     WORDS: "words are in small letters, as in `spatial dimension`",
 }

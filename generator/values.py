@@ -498,7 +498,7 @@ def vocabulary(linted: Linted) -> dict[str, Any]:
             for name, e in words.data_types.items()
         ],
         "directml_types": tuple(words.dialects.directml.dtypes),
-        "feature_levels": {level: e.directml for level, e in words.feature_levels.items()},
+        "feature_levels": tuple(words.feature_levels),
         "newest_opset": words.opsets.newest,
         "enums": {name: e.values for name, e in words.enums.items()},
         "empty": {name: e.empty for name, e in words.enums.items() if e.empty},

@@ -246,9 +246,8 @@ class Operator:
             return  # what chooses the table is not understood
         table = support[0]
         if feature_level is not None:
-            levels = list(FEATURE_LEVELS)
-            at = levels.index(feature_level)
-            tables = [t for t in support if t.since is not None and levels.index(t.since) <= at]
+            at = FEATURE_LEVELS.index(feature_level)
+            tables = [t for t in support if t.since and FEATURE_LEVELS.index(t.since) <= at]
             if not tables:
                 found.append(
                     self.violation(

@@ -132,7 +132,7 @@ class Tables(Subject):
 
     def levels(self, rows: list[tuple[int, model.SupportRow]]) -> None:
         """The tables of one group: newest first, none loses a type, the oldest is of the operator's own level."""
-        levels = list(self.vocabulary.feature_levels)
+        levels = self.vocabulary.feature_levels
         for (i, newer), (j, older) in itertools.pairwise(rows):
             assert newer.since and older.since
             if levels.index(newer.since) <= levels.index(older.since):

@@ -70,16 +70,14 @@ def _numpy_types(tree: SpecTree, report: Report) -> None:
 
 
 def _levels(tree: SpecTree, report: Report) -> None:
-    """Oldest first, as the versions of DirectML that brought them."""
-    levels = [(n, _numbers(e.directml)) for n, e in tree.vocabulary.feature_levels.items()]
-    for (older, before), (newer, version) in itertools.pairwise(levels):
-        if version < before:
+    """Oldest first, each once."""
+    for i, (older, newer) in enumerate(itertools.pairwise(tree.vocabulary.feature_levels), 1):
+        if _numbers(newer) <= _numbers(older):
             report.add(
                 "E215",
-                f"level {newer} came before level {older}",
-                tree.document.span(("feature_levels", newer, "directml")),
-                "an older DirectML",
-                help="levels stand oldest first, and each came with the same DirectML or a newer one",
+                f"level {newer} stands behind level {older}",
+                tree.document.span(("feature_levels", i)),
+                help="levels stand oldest first, each once",
             )
 
 
@@ -195,8 +193,8 @@ def _known(name: str, known: Collection[str], what: str, span: Span, report: Rep
         report.add("E203", message, span, "unknown name", help=suggestion(name, known))
 
 
-def _numbers(version: str) -> list[int]:
-    return [int(part) for part in version.split(".")]
+def _numbers(level: str) -> list[int]:
+    return [int(part) for part in level.split(".")]
 
 
 def _shared(tree: SpecTree, report: Report) -> None:

@@ -343,18 +343,18 @@ def lowered(table: ModuleType, field: str, dtype: str) -> CompiledOperator:
 @pytest.mark.parametrize("table", [t for t in TABLES if t.DIALECT == "directml"], ids=label)
 def test_feature_levels(table: ModuleType) -> None:
     """The operator exists from its level on, under each spelling of the level."""
-    levels = list(FEATURE_LEVELS)
+    at = FEATURE_LEVELS.index
     example = table.EXAMPLES[0]
     desc = description(table, example)
-    for level in levels:
+    for level in FEATURE_LEVELS:
         for spelling in (
             level,
             level.replace(".", "_"),
             f"DML_FEATURE_LEVEL_{level.replace('.', '_')}",
         ):
-            if example["level"] and levels.index(level) >= levels.index(example["level"]):
+            if example["level"] and at(level) >= at(example["level"]):
                 desc.validate(feature_level=spelling)
-            elif levels.index(level) < levels.index(table.INTRODUCED):
+            elif at(level) < at(table.INTRODUCED):
                 with pytest.raises(SpecopsError, match=table.INTRODUCED):
                     desc.validate(feature_level=spelling)
 
