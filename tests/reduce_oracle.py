@@ -224,7 +224,7 @@ def check_integers(name: str, function: str, group: list[int], found: int) -> No
     if function == "mean":
         assert found == (abs(total) // len(group)) * (1 if total >= 0 else -1)
     elif function == "l2":
-        check_cut(name, math.sqrt(total) if total >= 0 else -INF, found)
+        assert found == (math.isqrt(total) if total >= 0 else np.iinfo(numpy_type(name)).min)
     elif function == "log_sum":
         check_cut(name, math.log(total) if total > 0 else -INF, found)
     else:

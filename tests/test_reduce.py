@@ -367,6 +367,7 @@ LITERALS: list[tuple[str, str, list[float], float]] = [
     ("sum", "INT32", [2**31 - 1, 1], -(2**31)),
     ("l1", "INT32", [-(2**31), 0], -(2**31)),
     ("l2", "INT32", [3, -5], 5),
+    ("l2", "INT64", [2**31, 2**31, 1], -(2**63)),
     ("log_sum", "INT32", [0], -(2**31)),
     ("log_sum", "UINT32", [2**32 - 1], 22),
 ]
@@ -389,6 +390,30 @@ def test_literals(function: str, name: str, group: list[float], wanted: float) -
             np.testing.assert_allclose(found, rounded, 2e-16 if name == "FLOAT64" else 1e-7)
             if wanted == 0:
                 assert (np.signbit(found) == np.signbit(wanted)).all()
+
+
+def squares(total: int) -> list[int]:
+    """At most 12 integers whose squares have this sum."""
+    numbers = []
+    while total:
+        numbers.append(math.isqrt(total))
+        total -= numbers[-1] ** 2
+    return numbers + [0] * (12 - len(numbers))
+
+
+@pytest.mark.parametrize(("name", "most"), [("INT64", 2**63 - 1), ("UINT64", 2**64 - 1)])
+def test_roots_of_integers(name: str, most: int) -> None:
+    """The root of a sum that float64 does not have is cut, not rounded."""
+    random = np.random.default_rng(1)
+    roots = [r for power in range(33) for r in (2**power - 1, 2**power, 2**power + 1)]
+    roots += [int(2 ** (32 * random.random())) for _ in range(500)]
+    roots += [math.isqrt(most) - i for i in range(50)]
+    near = {max(0, r * r + off) for r in roots for off in (-1, 0, 1)} | {most - 1, most}
+    totals = sorted(total for total in near if total <= most)
+    x = np.array([squares(total) for total in totals], numpy_type(name))
+    wanted = [math.isqrt(total) for total in totals]
+    for given, axis in ((x, 1), (np.ascontiguousarray(x.T), 0)):
+        assert run(name, "l2", given, (axis,)).tolist() == wanted
 
 
 @pytest.mark.parametrize("n", [24, 64, 128, 131, 500])

@@ -20,8 +20,8 @@ Decided where the page is silent:
     nan: Whatever is computed with NaN is NaN.
     axes_empty: An empty list of axes stands for all of them.
     no_elements: Of nothing the result is negative infinity, or the least integer.
-    integers: Results of integer types are cut towards 0; those that have none are the least
-        integer.
+    integers: Sums of integers wrap around; their logarithms are computed in float64 and then cut
+        towards 0, and those of sums that have none are the least integer.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
         rounded once; where a float64 sum overflows, its logarithm does.
 """

@@ -19,8 +19,8 @@ Constraints:
 Decided where the page is silent:
     axes_unique: A repeated axis names nothing new; NumPy refuses it too.
     nan: Whatever is computed with NaN is NaN.
-    integers: Results of integer types are cut towards 0; those that have none are the least
-        integer.
+    integers: Results of integer types are computed in float64 and then cut towards 0; those that
+        have none are the least integer.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
         rounded once.
 """

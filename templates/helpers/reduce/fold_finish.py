@@ -150,12 +150,19 @@ class _Finish:
             quotient = (builder.sdiv if signed else builder.udiv)(sums, total)
             return builder.trunc(quotient, value.type) if fold.bits < 64 else quotient
 
+        def root(squares: Any) -> Any:
+            doubles_root = _on_lanes(builder, "sqrt", convert(squares, doubles))
+            whole = self._whole(doubles_root, signed)
+            if fold.bits < 64:
+                return whole
+            # A double's root is at most one too great, as where k * k - 1 is rounded to k * k, and never too small.
+            # 2**32 is always too great, and its square has no place in 64 bits.
+            whole = _lesser(builder, whole, _same(whole.type, 2**32 - 1))
+            above = builder.icmp_unsigned(">", builder.mul(whole, whole), squares)
+            return builder.sub(whole, builder.zext(above, whole.type))
+
         if fold.operation == "squares":
-            return self._changed(
-                ROOT,
-                value,
-                lambda v: self._whole(_on_lanes(builder, "sqrt", convert(v, doubles)), signed),
-            )
+            return self._changed(ROOT, value, root)
         value = self._changed(MEAN, value, mean)
         return self._changed(
             LOG, value, lambda v: self._whole(_log_of(builder, convert(v, doubles)), signed)
