@@ -626,6 +626,50 @@ def test_violations_have_places(case: Case, changes: dict[str, Any], place: str,
     assert case.at(problem)[0] == json.dumps(value)[0]
 
 
+KINDS_OF_JSON = [
+    ("AVERAGE_POOLING", {"IncludePadding": 1}, "found 1; allowed: true or false"),
+    ("AVERAGE_POOLING", {"IncludePadding": 0.0}, "found 0.0; allowed: true or false"),
+    ("AVERAGE_POOLING", {"IncludePadding": "true"}, 'found "true"; allowed: true or false'),
+    ("AVERAGE_POOLING", {"IncludePadding": None}, "IncludePadding is missing; allowed: true or false"),
+    ("LP_POOLING", {"P": True}, "found true; allowed: an integer from 0 to 4294967295"),
+    ("LP_POOLING", {"DimensionCount": False}, "found false; allowed: an integer"),
+    ("LP_POOLING", {"Strides": [1, True]}, "found [1, true]; allowed: a sequence"),
+    ("LP_POOLING", {"Strides": [1, "2"]}, 'found [1, "2"]; allowed: a sequence'),
+    ("LP_POOLING", {"Strides": [1, None]}, "found [1, null]; allowed: a sequence"),
+    ("LP_POOLING", {"InputTensor": True}, "found true; allowed: an object"),
+    ("LP_POOLING", {"InputTensor": {"DataType": "FLOAT32", "Sizes": True}}, "found true; allowed: a sequence"),
+    (
+        "LP_POOLING",
+        {"InputTensor": {"DataType": "FLOAT32", "Sizes": [1], "TotalTensorSizeInBytes": True}},
+        "found true; allowed: an integer",
+    ),
+    (
+        "LP_POOLING",
+        {"InputTensor": {"DataType": "FLOAT32", "Sizes": [1], "Flags": ["NONE", True]}},
+        'found ["NONE", true]; allowed: NONE',
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "changes", "says"), KINDS_OF_JSON)
+def test_kinds_are_those_of_json(case: Case, name: str, changes: dict[str, Any], says: str) -> None:
+    """Booleans are no numbers and numbers no booleans; messages show values as JSON has them."""
+    fields: dict[str, Any] = {
+        "InputTensor": {"DataType": "FLOAT32", "Sizes": [1, 1, 1, 5]},
+        "OutputTensor": {"DataType": "FLOAT32", "Sizes": [1, 1, 1, 4]},
+        "DimensionCount": 2,
+        "Strides": [1, 1],
+        "WindowSize": [1, 2],
+        "StartPadding": [0, 0],
+        "EndPadding": [0, 0],
+        **({"P": 2} if name == "LP_POOLING" else {"IncludePadding": True}),
+        **changes,
+    }
+    content = model(dispatchables={"op": {"type": name, "desc": fields}})
+    messages = [p.message for p in case.problems(content) if p.severity == "error"]
+    assert any(message.startswith(says) for message in messages), messages
+
+
 @pytest.mark.parametrize("name", list(desc()))
 def test_each_field_is_required(case: Case, name: str) -> None:
     """Also a count, which DxDispatch does not take from its array."""

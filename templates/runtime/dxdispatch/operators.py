@@ -20,11 +20,21 @@ _PREFIX = "DML_OPERATOR_"
 _EXECUTION_FLAGS = (
     "NONE", "ALLOW_HALF_PRECISION_COMPUTATION", "DISABLE_META_COMMANDS", "DESCRIPTORS_VOLATILE",
 )  # fmt: skip
+_NUMBER, _TEXT = (int, float), (str,)
+_KINDS: dict[str, tuple[type, ...]] = {  # of JSON, by a field's type; of enums text
+    **dict.fromkeys(("uint", "uint[]", "int", "int[]", "float"), _NUMBER),
+    "bool": (bool,),
+}
 _COMPILE_TYPES = ("DmlCompileOp", "DmlCompileGraph")
 _ELSEWHERE = {
     "hlsl": "HLSL shaders",
     "onnx": "ONNX models",
     "dmlserializedgraph": "serialized graphs",
+}
+# What rules allow in Python, as it is in JSON.
+_IN_JSON = {
+    "a TensorDesc": "an object with DataType and Sizes",
+    "True, False, 1 or 0": "true or false",
 }
 _OWN_MEMBERS = ("type", "Type", "desc", "Desc", "bindings", "executionFlags", "dmlCompileType")
 
@@ -42,16 +52,6 @@ _ABOUT = {
     "supported_data_type": "DataType",
     "supported_dimension_count": "Sizes",
 }
-
-
-class _Raw:
-    """A value of JSON that no field takes, though Python might; shown as it stands there."""
-
-    def __init__(self, node: Node) -> None:
-        self._shown = node.kind()
-
-    def __repr__(self) -> str:
-        return self._shown
 
 
 @dataclass(frozen=True)
@@ -160,39 +160,34 @@ def _value(field: Field, node: Node | None) -> Any:
         return None
     if field.type == "tensor":
         return _tensor(node)
-    if isinstance(node.value, Items):
-        return list(node.value.values)
-    if isinstance(node.value, dict) or isinstance(node.value, str) != _is_enum(field):
-        return _Raw(node)
-    return node.value
+    return _plain(node, _KINDS.get(field.type, _TEXT))
 
 
-def _is_enum(field: Field) -> bool:
-    return field.type not in ("uint", "uint[]", "int", "int[]", "float", "bool")
+def _plain(node: Node, kinds: tuple[type, ...]) -> Any:
+    """A value of one of these kinds, or a list; of all else the node, which is shown as the file has it.
+
+    Nothing takes a node, while Python takes other kinds than JSON: booleans for numbers and numbers for booleans.
+    """
+    items = node.value
+    if isinstance(items, Items):
+        return [v if type(v) in _NUMBER else items[i] for i, v in enumerate(items.values)]
+    return node.value if type(node.value) in kinds else node
 
 
 def _tensor(node: Node) -> Any:
     """DML_TENSOR_DESC with a nested Desc, or its short form."""
     if not isinstance(node.value, dict):
-        return _Raw(node)
+        return node
     node = _inner(node)
     values: dict[str, Any] = {}
     for member in fields(TensorDesc):
         entry = node.get(member.name)
-        if entry is None or entry.value is None:
-            continue
-        if isinstance(entry.value, Items):
-            values[member.name] = list(entry.value.values)
-        elif isinstance(entry.value, dict):
-            values[member.name] = _Raw(entry)
-        else:
-            values[member.name] = entry.value
-    for name, value in values.items():
-        is_name = isinstance(value, str)
-        if name == "DataType":
-            is_name = is_name and value.removeprefix("DML_TENSOR_DATA_TYPE_") in BUFFER_TYPES
-        if is_name != (name in ("DataType", "Flags")) and not isinstance(value, list):
-            values[name] = _Raw(node.value[name])
+        if entry is not None and entry.value is not None:
+            kinds = _TEXT if member.name in ("DataType", "Flags") else _NUMBER
+            values[member.name] = _plain(entry, kinds)
+    named = values.get("DataType")
+    if isinstance(named, str) and named.removeprefix("DML_TENSOR_DATA_TYPE_") not in BUFFER_TYPES:
+        values["DataType"] = node.get("DataType")
     if isinstance(values.get("Flags"), list):
         values["Flags"] = _flags(values["Flags"])
     if values.get("TotalTensorSizeInBytes") == 0:
@@ -202,12 +197,14 @@ def _tensor(node: Node) -> Any:
 
 def _flags(given: list[Any]) -> Any:
     """An array of flags as one; there is but one that is not NONE."""
+    names = [flag.value if isinstance(flag, Node) else flag for flag in given]
+    if not all(isinstance(name, str) for name in names):
+        return given
     try:
-        flags = {enum_value(flag, "DML_TENSOR_FLAGS") for flag in given if isinstance(flag, str)}
+        flags = {enum_value(name, "DML_TENSOR_FLAGS") for name in names} - {"NONE"}
     except NotUnderstood:
         return given
-    flags.discard("NONE")
-    if len(flags) > 1 or not all(isinstance(flag, str) for flag in given):
+    if len(flags) > 1:
         return given
     return flags.pop() if flags else "NONE"
 
@@ -258,20 +255,17 @@ def _violation(violation: Violation, desc: Node, type: Node, report: Report) -> 
     if node is not None and isinstance(node.value, dict):
         inner = _inner(node)
         place = inner.get(member or _ABOUT.get(violation.id, "")) or inner
-    allowed = violation.allowed
+    allowed = _IN_JSON.get(violation.allowed, violation.allowed)
     if member == "DataType" and violation.id == "field_type":
         allowed = ", ".join(BUFFER_TYPES)
     hint = f"{violation.page} [{violation.id}]"
     if violation.id == "field_type" and violation.found in ("None", "a value of type NoneType"):
         lost = violation.field if node is None or not member else member
-        if allowed == "a TensorDesc":
-            allowed = "an object with DataType and Sizes"
         report.error(place, f"{lost} is missing; allowed: {allowed}", hint, violation.id)
         return
     found = violation.found
     if name == "feature_level":
         found = f"feature level {found}"
-    if allowed == "a TensorDesc":
+    if violation.allowed == "a TensorDesc":
         found = place.kind()
-        allowed = "an object with DataType and Sizes"
     report.error(place, f"found {found}; allowed: {allowed}", hint, violation.id)
