@@ -287,6 +287,96 @@ def test_what_nothing_reads_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> 
     assert "Indices" not in calls[0]
 
 
+UNREAD: list[tuple[str, list[onnx.NodeProto], list[onnx.TensorProto], str]] = [
+    ("axis", [helper.make_node("Softmax", ["x"], ["z"], axis=9)], [], "axis_allowed"),
+    (
+        "attribute",
+        [helper.make_node("MaxPool", ["x"], ["z"], kernel_shape=[0, 3])],
+        [],
+        "kernel_shape_positive",
+    ),
+    (
+        "of an unread output",
+        [
+            helper.make_node("MaxPool", ["x"], ["z", "i"], kernel_shape=[1, 1]),
+            helper.make_node("Softmax", ["z"], ["y2"]),
+            helper.make_node("ReduceMax", ["i"], ["w"], axes=[4]),
+        ],
+        [],
+        "axes_allowed",
+    ),
+    (
+        "behind others",
+        [
+            helper.make_node("Identity", ["x"], ["a"]),
+            helper.make_node("ArgMax", ["a"], ["b"], axis=1, keepdims=0),
+            helper.make_node("ReduceMax", ["b"], ["z"], axes=[3]),
+        ],
+        [],
+        "axes_allowed",
+    ),
+    (
+        "of a constant",
+        [helper.make_node("Softmax", ["c"], ["z"], axis=2)],
+        [numpy_helper.from_array(X, "c")],
+        "axis_allowed",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "initializers", "id"), [u[1:] for u in UNREAD], ids=[u[0] for u in UNREAD]
+)
+def test_what_nothing_reads_is_checked(
+    nodes: list[onnx.NodeProto], initializers: list[onnx.TensorProto], id: str
+) -> None:
+    """As soon as shapes are known: by the model, or by a run."""
+    every = [helper.make_node("Softmax", ["x"], ["y"]), *nodes]
+    x = np.zeros((1, 3, 2, 2), np.float32)
+    model = model_of(every, [value("x", FLOAT, x.shape)], ["y"], 17, initializers)
+    with pytest.raises(ValidationError) as caught:
+        backend.prepare(model)
+    assert [v.id for v in caught.value.violations] == [id]
+    model = model_of(every, [value("x", FLOAT, ["n", "c", "h", "w"])], ["y"], 17, initializers)
+    with pytest.raises(ValidationError) as caught:
+        backend.prepare(model).run([x])
+    assert [v.id for v in caught.value.violations] == [id]
+
+
+def test_nodes_are_checked_as_far_as_shapes_are_known() -> None:
+    """One input has no shape: what the other decides is checked all the same, and the rest by a run."""
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["y"], axis=1),
+        helper.make_node("Softmax", ["u"], ["z"], axis=1),
+    ]
+    for sizes, known in (([2], True), ([2, 2], False)):
+        declared = [value("x", FLOAT, ["n", "m"]), value("u", FLOAT, sizes)]
+        for outputs in (["y"], ["y", "z"]):
+            model = model_of(nodes, declared, outputs)
+            if known:
+                with pytest.raises(ValidationError, match=r"node 1, Softmax-13: 1 violation"):
+                    backend.prepare(model)
+            else:
+                prepared = backend.prepare(model)
+                assert prepared.run([X, X[:, :2]]).y.shape == (2, 3)
+
+
+def test_numbers_of_what_nothing_reads() -> None:
+    """Axes of a node that is not run are checked once a run gives them."""
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["y"]),
+        helper.make_node("ReduceMax", ["x", "axes"], ["z"]),
+    ]
+    declared = [value("x", FLOAT, [2, 3]), value("axes", TensorProto.INT64, [1])]
+    prepared = backend.prepare(model_of(nodes, declared, ["y"], 18))
+    assert prepared.run([X, np.array([1])]).y.shape == (2, 3)
+    with pytest.raises(ValidationError, match="ReduceMax-18"):
+        prepared.run([X, np.array([2])])
+    wrong = model_of(nodes, declared, [value("y", FLOAT, [3, 2])], 18)
+    with pytest.raises(SpecopsError, match="is said to be"):
+        backend.prepare(wrong)
+
+
 def test_only_the_indices() -> None:
     nodes = [helper.make_node("MaxPool", ["x"], ["", "i"], kernel_shape=[2])]
     model = model_of(nodes, [value("x", FLOAT, [1, 1, 4])], ["i"])

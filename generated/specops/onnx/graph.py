@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from specops.functions import Asked
 from specops.onnx.model import Attribute, Model, Node, Value, newest_version, quoted
 from specops.onnx.registry import OPERATORS
 from specops.onnx.versions import Versions
+from specops.operator import CompiledOperator
 from specops.reading import NotUnderstood
 from specops.validation import Field, Operator
 from specops.vocabulary import DATA_TYPES, NEWEST_OPSET
@@ -47,13 +49,14 @@ _CONSTANTS = {
 
 @dataclass(frozen=True)
 class Step:
-    """A node to run: an operator, or None where the output is the input.
+    """A node: an operator, or None where the output is the input.
 
     Attributes:
         inputs: by the operator's field, the tensor that it reads.
         numbers: by the operator's field, the value that it reads before it can be compiled.
-        outputs: by the operator's field, the value that it gives; without those that nothing reads.
-        last: values that no later step reads.
+        outputs: by the operator's field, the value that it gives.
+        wanted: those of the outputs that the model's own follow from; without any the node is checked, but never run.
+        last: values that no later step to run reads.
     """
 
     node: Node
@@ -62,6 +65,7 @@ class Step:
     numbers: Mapping[str, str]
     outputs: Mapping[str, str]
     attributes: Mapping[str, object]
+    wanted: Mapping[str, str] = dataclasses.field(default_factory=dict)
     last: tuple[str, ...] = ()
 
 
@@ -97,10 +101,14 @@ class Graph:
         self._check_types(ordered, model)
         if self._violations:
             raise ValidationError(self._violations)
-        self._steps_to_run = self._needed(ordered)
-        read = {n for step in self._steps_to_run for n in step.inputs.values()} | {*self.outputs}
-        self.numbers = {n for step in self._steps_to_run for n in step.numbers.values()}
-        self.constants = {n: a for n, a in self.constants.items() if n in read | self.numbers}
+        self._ordered_steps = self._needed(ordered)
+        to_run = [step for step in self._ordered_steps if step.wanted]
+        read = {n for step in to_run for n in step.inputs.values()} | {*self.outputs}
+        self.numbers = {n for step in ordered for n in step.numbers.values()}
+        self._numbers_to_run = {n for step in to_run for n in step.numbers.values()}
+        self._described = {n: (a.dtype, a.shape) for n, a in self.constants.items()}
+        self._told = {n: a for n, a in self.constants.items() if n in self.numbers}
+        self.constants = {n: a for n, a in self.constants.items() if n in read}
         self._make_cache()
 
     def _make_cache(self) -> None:
@@ -123,15 +131,20 @@ class Graph:
         return self._plan(tuple(shapes.items()), tuple(numbers.items()))[0]
 
     def compile_ahead(self) -> None:
-        """Compile for the shapes that a model gives of its inputs, if it does; then its outputs' must be right."""
-        sizes = {n: self.inputs[n].sizes or () for n in self.required}
-        if (
-            self.numbers.intersection(self.required)
-            or any(self.inputs[n].sizes is None for n in self.required)
-            or not all(isinstance(size, int) for shape in sizes.values() for size in shape)
-        ):
+        """Compile for the shapes that a model gives of its inputs, if it does; then its outputs' must be right.
+
+        Where it gives only some of them, the nodes that these decide are checked.
+        """
+        sizes = {n: self.inputs[n].sizes for n in self.required}
+        known = {
+            name: tuple(size for size in shape if isinstance(size, int))
+            for name, shape in sizes.items()
+            if shape is not None and all(isinstance(size, int) for size in shape)
+        }
+        if len(known) < len(sizes) or self._numbers_to_run.intersection(self.required):
+            self._compile(tuple(known.items()), ())
             return
-        _, shapes = self._plan(tuple(sizes.items()), ())
+        _, shapes = self._plan(tuple(known.items()), ())
         for value in self._declared:
             if not _fits(shapes[value.name], value.sizes):
                 said, found = shown(value), list(shapes[value.name])
@@ -395,15 +408,15 @@ class Graph:
         return [replace(violation, operator=label) for violation in violations]
 
     def _needed(self, steps: list[Step]) -> tuple[Step, ...]:
-        """The steps that the outputs follow from, each without the outputs that nothing reads."""
-        wanted = set(self.outputs)
+        """The steps, each with what of its outputs the model's own follow from."""
+        read = set(self.outputs)
         needed = []
         for step in reversed(steps):
-            outputs = {f: n for f, n in step.outputs.items() if n in wanted}
-            if outputs:
-                last = tuple({n for n in step.inputs.values() if n not in wanted})
-                wanted.update(step.inputs.values())
-                needed.append(replace(step, outputs=outputs, last=last))
+            wanted = {f: n for f, n in step.outputs.items() if n in read}
+            last = tuple({n for n in step.inputs.values() if n not in read}) if wanted else ()
+            if wanted:
+                read.update(step.inputs.values())
+            needed.append(replace(step, wanted=wanted, last=last))
         return tuple(reversed(needed))
 
     # --- compilation for shapes ---
@@ -411,47 +424,58 @@ class Graph:
     def _compile(
         self, shapes: tuple[tuple[str, Shape], ...], numbers: tuple[tuple[str, Numbers], ...]
     ) -> tuple[tuple[Call, ...], dict[str, Shape]]:
-        """The calls, and the shapes of the model's outputs."""
-        known = {n: (a.dtype, a.shape) for n, a in self.constants.items()}
-        told: dict[str, object] = {n: a for n, a in self.constants.items() if n in self.numbers}
-        told.update(numbers)
+        """The calls, and the shapes of the model's outputs; nodes that none of these follow from are checked alone."""
+        known = dict(self._described)
+        told: dict[str, object] = {**self._told, **dict(numbers)}
         for name, shape in shapes:
             dtype = self.inputs[name].dtype
             assert dtype is not None
             known[name] = (DATA_TYPES[dtype].numpy, shape)
         calls = []
         found: list[Violation] = []
-        for step in self._steps_to_run:
-            if any(name not in known for name in step.inputs.values()):
-                continue  # reads what a step with violations would give
+        for step in self._ordered_steps:
+            if not (
+                known.keys() >= {*step.inputs.values()} and told.keys() >= {*step.numbers.values()}
+            ):
+                continue  # reads what a step with violations would give, or what only a run gives
+            sources = tuple(step.inputs.values())
             if step.operator is None:
-                known[step.outputs["output"]] = known[step.inputs["input"]]
-                calls.append(Call(None, *_ends(step), step.last))
+                known[step.outputs["output"]] = known[sources[0]]
+                if step.wanted:
+                    calls.append(Call(None, sources, tuple(step.wanted.values()), step.last))
                 continue
             inputs = {field: known[name] for field, name in step.inputs.items()}
-            asked = {f: Asked(f in step.outputs) for f in _optional(step.operator)}
             values = {**step.attributes, **{f: told[n] for f, n in step.numbers.items()}}
             try:
-                compiled = functions.compiled(step.operator, inputs, values, asked)
+                compiled = _compiled(step.operator, inputs, values, step.outputs)
             except ValidationError as error:
                 found += self._placed(error.violations, step.node, step.operator)
                 continue
-            names = tuple(step.outputs.get(field) for field in compiled.outputs)
-            for output, tensor in zip(names, compiled.outputs.values(), strict=True):
-                if output is not None:
-                    known[output] = (tensor.numpy_dtype, tensor.sizes)
-            calls.append(Call(compiled, tuple(step.inputs.values()), names, step.last))
+            for field, tensor in compiled.outputs.items():
+                if field in step.outputs:
+                    known[step.outputs[field]] = (tensor.numpy_dtype, tensor.sizes)
+            if not step.wanted:
+                continue
+            if len(step.wanted) < len(step.outputs):
+                compiled = _compiled(step.operator, inputs, values, step.wanted)
+            names = tuple(step.wanted.get(field) for field in compiled.outputs)
+            calls.append(Call(compiled, sources, names, step.last))
         if found:
             raise ValidationError(found)
-        return tuple(calls), {name: known[name][1] for name in self.outputs}
+        return tuple(calls), {name: known[name][1] for name in self.outputs if name in known}
 
 
-def _ends(step: Step) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return tuple(step.inputs.values()), tuple(step.outputs.values())
-
-
-def _optional(operator: Operator) -> list[str]:
-    return [f.name for f in operator.fields if f.kind == "output" and f.optional is not None]
+def _compiled(
+    operator: Operator,
+    inputs: Mapping[str, tuple[np.dtype, Shape]],
+    attributes: Mapping[str, object],
+    outputs: Container[str],
+) -> CompiledOperator:
+    """The operator with those of its optional outputs that are among these fields."""
+    optional = (f.name for f in operator.fields if f.optional is not None)
+    return functions.compiled(
+        operator, inputs, attributes, {name: Asked(name in outputs) for name in optional}
+    )
 
 
 def _lacking(node: Node, opsets: Mapping[str, int]) -> str | None:

@@ -17,7 +17,8 @@ Outputs(y=array([[0., 1., 0.]], dtype=float32))
 [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
 
 Beside the operators of `specops.onnx`, each in the version that the model's operator set has in force, there are
-Constant and Identity. Everything is checked before anything runs; there is no other engine to fall back to.
+Constant and Identity. Everything is checked before anything runs, also nodes that no output needs and that are not run;
+there is no other engine to fall back to.
 """
 
 from __future__ import annotations
@@ -232,7 +233,8 @@ class Backend(base.Backend):
 
         Raises:
             Unsupported: the model has nodes, types or operator sets that this package lacks; with each of them.
-            ValidationError: nodes break rules of their operators; with every violation.
+            ValidationError: nodes break rules of their operators; with every violation. What depends on shapes that the
+                model does not give is checked by a run.
             SpecopsError: the model cannot be read, or is not valid.
         """
         if not cls.supports_device(device):
