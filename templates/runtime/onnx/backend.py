@@ -17,8 +17,9 @@ Outputs(y=array([[0., 1., 0.]], dtype=float32))
 [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
 
 Beside the operators of `specops.onnx`, each in the version that the model's operator set has in force, there are
-Constant and Identity. Everything is checked before anything runs, also nodes that no output needs and that are not run;
-there is no other engine to fall back to.
+Constant and Identity. The axes of a reduction and the output_shape of MaxUnpool are constants or inputs of the model:
+one that computes them is refused. Everything is checked before anything runs, also nodes that no output needs, which
+are not run; there is no other engine to fall back to.
 """
 
 from __future__ import annotations

@@ -205,19 +205,17 @@ class Graph:
             else:
                 steps.append(self._step(node, OPERATORS[node.operator], opset))
         given = {n: step for step in steps for n in step.outputs.values()}
+        sourced = []
         for step in steps:
-            for field, name in step.numbers.items():
-                source, steps_left = name, len(given)  # a circle is refused elsewhere
-                while source in given and given[source].operator is None and steps_left:
-                    source, steps_left = given[source].inputs["input"], steps_left - 1
-                if source != name and source in constants and source not in self.inputs:
-                    constants[name] = constants[source]
-                elif name in given:
+            numbers = {field: _source(name, given) for field, name in step.numbers.items()}
+            for field, source in numbers.items():
+                if source in given and given[source].operator is not None:
                     reason = "is computed by the model; it must be a constant or an input"
                     missing.append(f"{step.node}: what it reads as {field} {reason}")
+            sourced.append(replace(step, numbers=numbers))
         if missing:
             raise Unsupported(self.subject, missing, f"Operators are {', '.join(_SUPPORTED)}.")
-        return steps, constants
+        return sourced, constants
 
     def _single(self, node: Node, count: int) -> tuple[list[str], str]:
         """The names that a node of so many inputs reads, and the one that it gives; all must be there."""
@@ -473,6 +471,15 @@ def _compiled(
     return functions.compiled(
         operator, inputs, attributes, {name: Asked(name in outputs) for name in optional}
     )
+
+
+def _source(name: str, given: Mapping[str, Step]) -> str:
+    """What a value is the same as, before all Identity nodes."""
+    for _ in range(len(given)):  # a circle is refused elsewhere
+        if name not in given or given[name].operator is not None:
+            break
+        name = given[name].inputs["input"]
+    return name
 
 
 def _lacking(node: Node, opsets: Mapping[str, int]) -> str | None:
