@@ -69,6 +69,23 @@ def test_refused_buffers(memory: Any, offset: Any) -> None:
     assert refused(lambda: TensorDesc("FLOAT32", [3, 3]).view(memory, offset)).id == "tensor_desc"
 
 
+def test_a_view_has_the_described_size_and_alignment() -> None:
+    """As in models of DxDispatch."""
+    sized = TensorDesc("FLOAT32", [3], TotalTensorSizeInBytes=32)
+    assert sized.view(bytes(36), 4).shape == (3,)
+    violation = refused(lambda: sized.view(bytes(36), 5))
+    assert (violation.field, violation.found) == ("buffer", "31 bytes from byte 5 on")
+    assert violation.allowed == "at least 32"
+    aligned = TensorDesc("FLOAT32", [3], GuaranteedBaseOffsetAlignment=64)
+    assert aligned.view(bytes(76), 64).shape == aligned.view(bytes(12)).shape == (3,)
+    violation = refused(lambda: aligned.view(bytes(99), 32))
+    assert (violation.field, violation.found) == ("byte_offset", "32")
+    assert violation.allowed == "a multiple of 64"
+    with pytest.raises(ValidationError) as caught:
+        aligned.view(bytes(99), 96)
+    assert [v.field for v in caught.value.violations] == ["byte_offset", "buffer"]
+
+
 def test_descriptions_without_a_view() -> None:
     """A description that is itself wrong has no view, no array and no size, by the ids that an operator tells."""
     for wrong, ids in (

@@ -91,10 +91,12 @@ class TensorDesc:
 
         Args:
             buffer: any contiguous object with the buffer protocol: bytes, bytearray, memoryview, a NumPy array.
-            byte_offset: where in it the tensor begins.
+            byte_offset: where in it the tensor begins; a multiple of GuaranteedBaseOffsetAlignment, unless that is 0.
+                From there on the buffer has TotalTensorSizeInBytes or, where that is None, at least all elements.
 
         Raises:
-            ValidationError: the described tensor is not inside the buffer, or the description is itself not valid.
+            ValidationError: the described tensor is not inside the buffer, or does not begin where the description
+                allows it, or the description is itself not valid.
         """
         described = self._tensor()
         try:
@@ -105,19 +107,26 @@ class TensorDesc:
             raise ValidationError(
                 [_tensor_violation("buffer", f"{error}", "a contiguous buffer of bytes")]
             ) from None
-        last = sum((n - 1) * s for n, s in zip(described.sizes, described.strides, strict=True))
-        needed = (last + 1) * described.numpy_dtype.itemsize
+        if self.TotalTensorSizeInBytes is None:
+            steps = zip(described.sizes, described.strides, strict=True)
+            needed = (sum((n - 1) * s for n, s in steps) + 1) * described.numpy_dtype.itemsize
+        else:
+            needed = described.total_bytes
         try:
             offset = reading.integer(byte_offset, _UINT64_MAX)
         except NotUnderstood as problem:
             raise ValidationError(
                 [_tensor_violation("byte_offset", problem.found, problem.allowed)]
             ) from None
+        broken: list[Violation] = []
+        if described.alignment and offset % described.alignment:
+            allowed = f"a multiple of {described.alignment}"
+            broken.append(_tensor_violation("byte_offset", f"{offset}", allowed))
         if offset + needed > raw.size:
-            found = f"{raw.size} bytes, of which {offset} are skipped"
-            raise ValidationError(
-                [_tensor_violation("buffer", found, f"at least {needed} bytes from byte_offset on")]
-            )
+            found = f"{max(0, raw.size - offset)} bytes from byte {offset} on"
+            broken.append(_tensor_violation("buffer", found, f"at least {needed}"))
+        if broken:
+            raise ValidationError(broken)
         return arrays.view(raw, offset, described)
 
     def _tensor(self) -> Tensor:
