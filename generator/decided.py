@@ -71,5 +71,11 @@ def of_operator(op: Operator) -> list[Decided]:
     """What the page leaves open, in the order of the spec."""
     spec = op.spec
     rules = [Decided(c.id, c.decided) for c in spec.constraints if c.decided]
+    return [*rules, *of_results(op)]
+
+
+def of_results(op: Operator) -> list[Decided]:
+    """The same without the rules: what it says of calls that are allowed."""
+    spec = op.spec
     meanings = [Decided(n, m.decided) for n, m in spec.semantics.meanings.items() if m.decided]
-    return [*rules, *meanings, *(Decided(d.id, d.decided) for d in spec.silent)]
+    return [*meanings, *(Decided(d.id, d.decided) for d in spec.silent)]

@@ -139,6 +139,7 @@ class OperatorValues:
     lowered: list[LoweredValues]
     lower_reads: list[tuple[str, str]]
     decided: list[Decided]
+    notes: list[Decided]  # of these what is said of allowed calls
     errata: list[Erratum]
     special_floats: list[str]
     parameters: list[ParameterValues]
@@ -216,6 +217,7 @@ def operator(op: Operator, linted: Linted) -> OperatorValues:
         lowered=_lowered(op, linted),
         lower_reads=_lower_reads(op),
         decided=decided.of_operator(op),
+        notes=decided.of_results(op),
         errata=spec.errata,
         special_floats=cases.special_floats(
             [[e.given, [t.data for t in e.expect.values()]] for e in spec.examples]

@@ -13,6 +13,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 import specops
 
@@ -144,6 +145,15 @@ def test_there_are_examples_in_docstrings() -> None:
         bool(t.examples) for n in modules() for t in finder.find(importlib.import_module(n))
     )
     assert found >= 110
+
+
+@pytest.mark.parametrize("path", [*(PROJECT / "specs/plain").glob("*.yaml")], ids=lambda p: p.stem)
+def test_functions_tell_what_was_decided(path: Path) -> None:
+    spec = yaml.safe_load(path.read_text())
+    told = getattr(specops, path.stem).__doc__
+    assert "NaN" in told or path.stem == "max_unpool"  # which moves elements, whatever they are
+    for decision in spec["silent"]:
+        assert " ".join(decision["decided"].split()) in " ".join(told.split())
 
 
 def test_examples_in_the_readme() -> None:

@@ -20,8 +20,8 @@ Decided where the page is silent:
     axis_unique: A repeated axis has no meaning; numpy.min refuses it too.
     reduced_not_empty: Of nothing there is no index; numpy.argmin refuses it too.
     nan: NumPy's rule, which its page does not state: the first NaN wins.
-    axes_several: Over several axes the index counts row-major over them in ascending order;
-        numpy.argmin takes one axis.
+    axes_several: Over several axes the index counts row-major over them in ascending order, so that
+        numpy.unravel_index with their sizes gives one for each; numpy.argmin takes one axis.
     axes_empty: An empty tuple of axes reduces nothing, so that every index is 0.
     no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
         numpy.argmin.
@@ -187,9 +187,10 @@ def argmin(
     """Index of the least element over one axis, several axes or all of them.
 
     Args:
-        x: Array to search. NumPy array with any strides, or any object that exposes its memory
-            (DLPack, buffer protocol, `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16,
-            INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16, UINT8, BOOL.
+        x: Array to search; no axis to reduce may have size 0. NumPy array with any strides, or any
+            object that exposes its memory (DLPack, buffer protocol, `__array__`). Data types:
+            FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16,
+            UINT8, BOOL.
         axis: Axis or axes to reduce; negative ones count from the end, None means all axes.
         keepdims: Keep each reduced axis with size 1.
         last: Take the last of several equal elements instead of the first.
@@ -206,6 +207,18 @@ def argmin(
         SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
             kernel can be compiled.
 
+    Notes:
+        nan: NumPy's rule, which its page does not state: the first NaN wins.
+        axes_several: Over several axes the index counts row-major over them in ascending order, so
+            that numpy.unravel_index with their sizes gives one for each; numpy.argmin takes one
+            axis.
+        axes_empty: An empty tuple of axes reduces nothing, so that every index is 0.
+        no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
+            numpy.argmin.
+        last: numpy.argmin always takes the first of several equal elements; `last` is added.
+        zeros: -0.0 and +0.0 are equal, a tie, as in NumPy.
+        bool: False is less than True, as in NumPy.
+
     Page: https://numpy.org/doc/2.4/reference/generated/numpy.argmin.html
 
     >>> import numpy as np
@@ -213,6 +226,9 @@ def argmin(
     >>> x = np.array([[1, 2, 3], [3, 0, 4], [2, 5, 2]], np.float32)
     >>> specops.argmin(x, axis=[1], keepdims=True).tolist()
     [[0], [1], [0]]
+    >>> position = np.unravel_index(specops.argmin(x, axis=None), x.shape)
+    >>> x[position] == x.min()
+    np.True_
     """
     inputs = (arrays.as_array(x, OPERATOR, "x"),)
     compiled: CompiledOperator = functions.cached(

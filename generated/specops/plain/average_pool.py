@@ -33,6 +33,7 @@ Decided where the page is silent:
     strides_positive: Without a step all windows would be the same.
     dilations_positive: Without a step all entries of a window would be the same.
     window_fits: The page's formula gives a size of 0 or less there.
+    nan: A window that holds NaN gives NaN.
     integers: Integers are refused. Floats of them would be a copy, of a type that is the caller's
         to choose, as x.astype(np.float32).
     dimensions_in_front: Any number of dimensions may stand before the spatial ones, also none.
@@ -476,6 +477,21 @@ def average_pool(
         ValidationError: if any argument is invalid; lists every violation.
         SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
             kernel can be compiled.
+
+    Notes:
+        nan: A window that holds NaN gives NaN.
+        integers: Integers are refused. Floats of them would be a copy, of a type that is the
+            caller's to choose, as x.astype(np.float32).
+        dimensions_in_front: Any number of dimensions may stand before the spatial ones, also none.
+        window_of_padding: A window of nothing but padding that does not count gives NaN.
+        ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in
+            the padding at the end, as in PyTorch.
+        steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
+        precision: The elements of a window are added in float32, or in float64 for that type and
+            large windows, and each addition rounds: where they cancel, how many digits are right
+            depends on the layout. Whole planes are added in float64 as reductions are, windows too
+            wide for a line of scratch memory with the errors of all additions. Where a sum
+            overflows, of small windows float32, the average may be infinite.
 
     Page: https://onnx.ai/onnx/operators/onnx__AveragePool.html
 

@@ -155,6 +155,15 @@ def hardmax(
         SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
             kernel can be compiled.
 
+    Notes:
+        nan: As numpy.argmax does, the first NaN wins.
+        axes_empty: With an empty tuple of axes each element is its own group.
+        no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
+            numpy.max.
+        axes_several: Over several axes the first greatest element is the first in row-major order.
+        zero_sizes: A size of 0 gives an empty result.
+        zeros: -0.0 and +0.0 are equal, a tie, so that the first of them has the 1.
+
     Page: https://onnx.ai/onnx/operators/onnx__Hardmax.html
 
     >>> import numpy as np

@@ -165,6 +165,17 @@ def l2_norm(
         SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
             kernel can be compiled.
 
+    Notes:
+        nan: Whatever is computed with NaN is NaN.
+        integers: Integers are refused. Floats of them would be a copy, of a type that is the
+            caller's to choose, as x.astype(np.float32).
+        axes_empty: An empty list of axes makes each element a group of its own.
+        no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
+            numpy.max; numpy.linalg.vector_norm refuses it.
+        no_elements: Of nothing the result is 0.
+        precision: Floats are summed in a wider type, or with the rounding errors beside the sum,
+            and rounded once.
+
     Page: https://numpy.org/doc/2.4/reference/generated/numpy.linalg.vector_norm.html
 
     >>> import numpy as np

@@ -16,7 +16,8 @@ Constraints:
 
 Decided where the page is silent:
     axis_unique: A repeated axis names nothing new; numpy.max refuses it too.
-    nan: The formula with the greatest element subtracted gives NaN there; NumPy and PyTorch agree.
+    nan: NaN, positive infinity, or nothing but negative infinities make their whole group NaN, as
+        the formula with the greatest element subtracted does; NumPy and PyTorch agree.
     integers: Integers are refused. Floats of them would be a copy, of a type that is the caller's
         to choose, as x.astype(np.float32).
     axes_empty: With an empty tuple of axes each element is its own group.
@@ -80,8 +81,8 @@ def lower(
         Softmax,
         axes=axis,
         result="logarithm",
-        # Decided: The formula with the greatest element subtracted gives NaN there; NumPy and
-        # PyTorch agree.
+        # Decided: NaN, positive infinity, or nothing but negative infinities make their whole group
+        # NaN, as the formula with the greatest element subtracted does; NumPy and PyTorch agree.
         nan="propagates",
         input=x,
         output=out,
@@ -158,6 +159,20 @@ def log_softmax(
         ValidationError: if any argument is invalid; lists every violation.
         SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
             kernel can be compiled.
+
+    Notes:
+        nan: NaN, positive infinity, or nothing but negative infinities make their whole group NaN,
+            as the formula with the greatest element subtracted does; NumPy and PyTorch agree.
+        integers: Integers are refused. Floats of them would be a copy, of a type that is the
+            caller's to choose, as x.astype(np.float32).
+        axes_empty: With an empty tuple of axes each element is its own group.
+        no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
+            scipy.special.log_softmax.
+        zero_sizes: A size of 0 gives an empty result.
+        stability: The greatest element of a group is subtracted first, and no logarithm of a
+            rounded quotient is taken, so that 0, -200 gives 0, -200.
+        precision: Computed in float32, or float64 for FLOAT64, and rounded once to the data type.
+            The last digits of the computation depend on the layout, the output's too.
 
     Page: https://docs.scipy.org/doc/scipy/reference/generated/scipy.special.log_softmax.html
 

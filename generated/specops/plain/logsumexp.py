@@ -167,6 +167,17 @@ def logsumexp(
         SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
             kernel can be compiled.
 
+    Notes:
+        nan: Whatever is computed with NaN is NaN.
+        integers: Integers are refused. Floats of them would be a copy, of a type that is the
+            caller's to choose, as x.astype(np.float32).
+        axes_empty: An empty list of axes makes each element a group of its own.
+        no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
+            scipy.special.logsumexp.
+        no_elements: Of nothing the result is negative infinity.
+        precision: Floats are summed in a wider type, or with the rounding errors beside the sum,
+            and rounded once.
+
     Page: https://docs.scipy.org/doc/scipy/reference/generated/scipy.special.logsumexp.html
 
     >>> import numpy as np

@@ -35,6 +35,7 @@ Decided where the page is silent:
     dilations_positive: Without a step all entries of a window would be the same.
     window_fits: The page's formula gives a size of 0 or less there.
     p_allowed: What is less gives no norm.
+    nan: A window that holds NaN gives NaN.
     integers: Integers are refused. Floats of them would be a copy, of a type that is the caller's
         to choose, as x.astype(np.float32).
     dimensions_in_front: Any number of dimensions may stand before the spatial ones, also none.
@@ -479,6 +480,21 @@ def lp_pool(
         ValidationError: if any argument is invalid; lists every violation.
         SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
             kernel can be compiled.
+
+    Notes:
+        nan: A window that holds NaN gives NaN.
+        integers: Integers are refused. Floats of them would be a copy, of a type that is the
+            caller's to choose, as x.astype(np.float32).
+        dimensions_in_front: Any number of dimensions may stand before the spatial ones, also none.
+        window_of_padding: A window of nothing but padding gives 0.
+        ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in
+            the padding at the end, as in PyTorch.
+        steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
+        precision: Sums of magnitudes and squares are made in float32, or in float64 for that type
+            and for large windows; those of other powers up to 64, of float64 of whole ones, in
+            float64; the rest, and windows too wide for a line of scratch memory, are summed in
+            float64 with the errors of all additions. The norm is rounded to the type of the output
+            once.
 
     Page: https://onnx.ai/onnx/operators/onnx__LpPool.html
 

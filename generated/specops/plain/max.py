@@ -192,9 +192,10 @@ def max(
     """Greatest element over one axis, several axes or all of them.
 
     Args:
-        x: Array to reduce. NumPy array with any strides, or any object that exposes its memory
-            (DLPack, buffer protocol, `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16,
-            INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16, UINT8, BOOL.
+        x: Array to reduce; no axis to reduce may have size 0. NumPy array with any strides, or any
+            object that exposes its memory (DLPack, buffer protocol, `__array__`). Data types:
+            FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16,
+            UINT8, BOOL.
         axis: Axis or axes to reduce; negative ones count from the end, None means all axes.
         keepdims: Keep each reduced axis with size 1.
         out: Array to write to, with the output's data type and shape; it may not share memory with
@@ -202,13 +203,20 @@ def max(
             remain.
 
     Returns:
-        One element for each group; reduced axes are dropped unless `keepdims`. Data type: that of
-        x.
+        One element for each group, NaN where it holds one; reduced axes are dropped unless
+        `keepdims`. Data type: that of x.
 
     Raises:
         ValidationError: if any argument is invalid; lists every violation.
         SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
             kernel can be compiled.
+
+    Notes:
+        axes_empty: An empty list of axes makes each element a group of its own.
+        no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
+            numpy.max.
+        zeros: -0.0 and +0.0 are equal; the result is one of them.
+        bool: False is less than True, as in NumPy.
 
     Page: https://numpy.org/doc/2.4/reference/generated/numpy.max.html
 

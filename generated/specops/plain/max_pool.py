@@ -521,6 +521,23 @@ def max_pool(
         SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
             kernel can be compiled.
 
+    Notes:
+        nan: NumPy's rule for maxima: NaN propagates, and the first NaN of a window is chosen.
+        dimensions_in_front: Any number of dimensions may stand before the spatial ones, also none.
+        padding_value: Padding is never chosen, also where all elements of a window are the least of
+            their data type.
+        window_of_padding: A window of nothing but padding gives negative infinity, the least
+            integer or False, and index -1.
+        ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in
+            the padding at the end, as in PyTorch.
+        ties: Of several equal elements of a window the first in row-major order is chosen.
+        steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
+        zero_sizes: A size of 0 gives an empty result, or where it is spatial and padded, windows of
+            nothing but padding.
+        zeros: -0.0 and +0.0 are equal, a tie. With indices the value is the very element at its
+            index; without, the sign of a zero is not promised.
+        bool: False is less than True.
+
     Page: https://onnx.ai/onnx/operators/onnx__MaxPool.html
 
     >>> import numpy as np

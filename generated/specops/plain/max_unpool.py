@@ -182,6 +182,10 @@ def max_unpool(
         SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
             kernel can be compiled.
 
+    Notes:
+        out_of_bounds: An index that is not in the result writes nothing.
+        repeated_index: Of several elements with one index any is taken.
+
     Page: https://onnx.ai/onnx/operators/onnx__MaxUnpool.html
 
     >>> import numpy as np

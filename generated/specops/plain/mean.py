@@ -16,7 +16,7 @@ Constraints:
 
 Decided where the page is silent:
     axis_unique: A repeated axis names nothing new; NumPy refuses it too.
-    nan: Whatever is computed with NaN is NaN.
+    nan: Whatever is computed with NaN is NaN, and so is the sum of infinity and negative infinity.
     integers: Integers are refused. NumPy's mean of them is in float64, not of their type. Floats of
         them would be a copy, of a type that is the caller's to choose, as x.astype(np.float32).
     axes_empty: An empty list of axes makes each element a group of its own.
@@ -79,7 +79,8 @@ def lower(
         Reduce,
         axes=axis,
         function="mean",
-        # Decided: Whatever is computed with NaN is NaN.
+        # Decided: Whatever is computed with NaN is NaN, and so is the sum of infinity and negative
+        # infinity.
         nan="propagates",
         input=x,
         output=out,
@@ -165,6 +166,20 @@ def mean(
         ValidationError: if any argument is invalid; lists every violation.
         SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
             kernel can be compiled.
+
+    Notes:
+        nan: Whatever is computed with NaN is NaN, and so is the sum of infinity and negative
+            infinity.
+        integers: Integers are refused. NumPy's mean of them is in float64, not of their type.
+            Floats of them would be a copy, of a type that is the caller's to choose, as
+            x.astype(np.float32).
+        axes_empty: An empty list of axes makes each element a group of its own.
+        no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
+            numpy.max; numpy.mean refuses it.
+        no_elements: Of nothing the result is NaN, without NumPy's warning.
+        precision: The page keeps to the precision of the input. Here floats are summed in a wider
+            type and rounded once, those of 64 bits with the rounding errors beside the sum, which
+            is rounded before it is divided, and may overflow.
 
     Page: https://numpy.org/doc/2.4/reference/generated/numpy.mean.html
 

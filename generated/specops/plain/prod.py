@@ -16,7 +16,7 @@ Constraints:
 
 Decided where the page is silent:
     axis_unique: A repeated axis names nothing new; NumPy refuses it too.
-    nan: Whatever is computed with NaN is NaN.
+    nan: Whatever is computed with NaN is NaN, and so is the product of 0 and infinity.
     integers: Integers of 64 bits wrap around, as NumPy's do. Narrower ones are refused. NumPy's
         product of them is of another type, which would be a copy that is the caller's to make, as
         x.astype(np.int64).
@@ -78,7 +78,7 @@ def lower(
         Reduce,
         axes=axis,
         function="product",
-        # Decided: Whatever is computed with NaN is NaN.
+        # Decided: Whatever is computed with NaN is NaN, and so is the product of 0 and infinity.
         nan="propagates",
         input=x,
         output=out,
@@ -159,13 +159,25 @@ def prod(
             remain.
 
     Returns:
-        One product for each group; reduced axes are dropped unless `keepdims`. Data type: that of
-        x.
+        One product for each group, of nothing 1; reduced axes are dropped unless `keepdims`. Data
+        type: that of x.
 
     Raises:
         ValidationError: if any argument is invalid; lists every violation.
         SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
             kernel can be compiled.
+
+    Notes:
+        nan: Whatever is computed with NaN is NaN, and so is the product of 0 and infinity.
+        integers: Integers of 64 bits wrap around, as NumPy's do. Narrower ones are refused. NumPy's
+            product of them is of another type, which would be a copy that is the caller's to make,
+            as x.astype(np.int64).
+        axes_empty: An empty list of axes makes each element a group of its own.
+        no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
+            numpy.prod.
+        precision: Floats are multiplied in float64 with the exponent of 2 kept apart, so that
+            nothing overflows or vanishes on the way; what is narrower than float64 is rounded to
+            its type once.
 
     Page: https://numpy.org/doc/2.4/reference/generated/numpy.prod.html
 
