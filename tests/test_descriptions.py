@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from refusals import refused
 from untyped import untyped
 
 import specops
-from specops import SpecopsError, ValidationError
+from specops import SpecopsError, ValidationError, onnx
 from specops import directml as dml
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
+from specops.errors import NoMemoryError
 
 PAGE = np.array([[1, 2, 3], [3, 0, 4], [2, 5, 2]], np.float32)
 
@@ -113,8 +115,18 @@ def test_a_description_too_large_for_memory() -> None:
     """It has a size, but no array: an error of this package."""
     far = TensorDesc("FLOAT64", [2**16, 2**15], Strides=[2**32 - 1, 2**31])
     assert far.implied_bytes > 2**50
-    with pytest.raises(SpecopsError, match="no memory for TensorDesc"):
+    with pytest.raises(NoMemoryError, match="no memory for TensorDesc") as caught:
         far.empty()
+    assert isinstance(caught.value, SpecopsError) and isinstance(caught.value, MemoryError)
+
+
+def test_a_kernel_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What compiled code raises is told as an error of this package, too."""
+    compiled = onnx.Softmax(axis=0).compile("float32", [3])
+    lowered = Mock(side_effect=MemoryError("no memory for a thread's scratch"))
+    monkeypatch.setattr(compiled, "_lowered", lowered)
+    with pytest.raises(NoMemoryError, match=r"^Softmax-13: no memory for a thread's scratch$"):
+        compiled(np.zeros(3, np.float32))
 
 
 def test_the_described_output_is_allocated() -> None:

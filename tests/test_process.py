@@ -7,7 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import AsyncIterator, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,6 +17,7 @@ from processes import KERNELS, done, python
 
 import specops
 from specops import SpecopsError, onnx
+from specops.errors import ThreadLimitError
 
 
 def limited() -> Generator[None]:
@@ -61,9 +62,34 @@ def test_the_limit_of_threads() -> None:
     wrong: Any
     for wrong in (0, -1, True, 1.0, "1"):
         for limit in (specops.num_threads, specops.set_num_threads):
-            with pytest.raises(SpecopsError, match=r"it must be an integer from 1 to \d+, or None"):
+            with pytest.raises(
+                ThreadLimitError, match=r"it must be an integer from 1 to \d+, or None"
+            ) as caught:
                 limit(wrong)
+            assert isinstance(caught.value, SpecopsError) and isinstance(caught.value, ValueError)
     assert specops.get_num_threads() == all_of_them
+
+
+def test_what_a_limit_of_threads_can_decorate() -> None:
+    """A function whose body runs in its call: of others it would hold nowhere."""
+
+    @specops.num_threads(1)
+    def limited() -> int:
+        return specops.get_num_threads()
+
+    async def coroutine() -> None:
+        pass
+
+    def generator() -> Iterator[None]:
+        yield
+
+    async def asynchronous() -> AsyncIterator[None]:
+        yield
+
+    assert limited() == 1
+    for function in (coroutine, generator, asynchronous):
+        with pytest.raises(SpecopsError, match=f"cannot decorate {function.__name__}: "):
+            specops.num_threads(1)(function)
 
 
 def test_concurrent_calls() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from specops.errors import SpecopsError, ValidationError, Violation
+from specops.errors import NoMemoryError, ValidationError, Violation
 from specops.rule_functions import nested
 from specops.tensor import Tensor, native
 from specops.validation import Operator
@@ -186,7 +186,7 @@ def allocate(
         return view(np.empty(tensor.total_bytes, np.uint8), 0, tensor)
     except (MemoryError, ValueError):
         sizes = list(tensor.sizes)
-        raise SpecopsError(f"{operator}: no memory for {field} of sizes {sizes}") from None
+        raise NoMemoryError(f"{operator}: no memory for {field} of sizes {sizes}") from None
 
 
 def _without_repeats(like: np.ndarray) -> np.ndarray:

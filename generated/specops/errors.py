@@ -18,6 +18,14 @@ class SpecopsError(Exception):
     """The root of all errors that this package raises on purpose."""
 
 
+class NoMemoryError(SpecopsError, MemoryError):
+    """There is no memory for an output, or for what is kept while a call runs."""
+
+
+class ThreadLimitError(SpecopsError, ValueError):
+    """A limit of threads that is no such number."""
+
+
 class UsageError(SpecopsError):
     """A name that stands for nothing, or options that do not go together; and a hint."""
 

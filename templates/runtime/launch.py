@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import inspect
 import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ContextDecorator
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from specops.errors import SpecopsError
+from specops.errors import SpecopsError, ThreadLimitError
 
 try:
     from numba.core import config
@@ -38,6 +39,8 @@ from specops.reading import NotUnderstood, integer
 from specops.workers import Workers
 
 MANY_PARTS = 1 << 12  # parts of groups that a second thread joins faster than one
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _limit: int | None = None
 # Those around a call, the innermost last.
@@ -73,7 +76,7 @@ def set_num_threads(n: int | None) -> None:
     1 means serial, None means Numba's own limit.
 
     Raises:
-        SpecopsError: n is neither an integer of at least 1 nor None.
+        ThreadLimitError: n is neither an integer of at least 1 nor None; a ValueError.
 
     >>> import specops
     >>> specops.set_num_threads(1)
@@ -86,13 +89,15 @@ def set_num_threads(n: int | None) -> None:
 
 
 class num_threads(ContextDecorator):
-    """Limit the threads of the calls made in this block, in this thread or task only.
+    """Limit the threads of the calls made in this block or decorated function, in this thread or task only.
 
     It holds in place of the process's limit, be it less or more, and of those of blocks around it. 1 means serial, None
     means Numba's own limit. It may be kept and used for many blocks.
 
     Raises:
-        SpecopsError: n is neither an integer of at least 1 nor None.
+        ThreadLimitError: n is neither an integer of at least 1 nor None; a ValueError.
+        SpecopsError: it is to decorate a coroutine function or a generator function, whose body does not run in the
+            call; a block within the body holds there.
 
     >>> import specops
     >>> with specops.num_threads(1):
@@ -102,6 +107,15 @@ class num_threads(ContextDecorator):
 
     def __init__(self, n: int | None) -> None:
         self.limit = _checked(n)
+
+    def __call__(self, func: _Function) -> _Function:
+        kinds = inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction
+        if any(is_kind(func) for is_kind in kinds):
+            raise SpecopsError(
+                f"num_threads cannot decorate {func.__name__}: its body does not run in the call that makes a"
+                " coroutine or a generator; use a block of num_threads within it"
+            )
+        return super().__call__(func)
 
     def __enter__(self) -> None:
         _blocks.set((*_blocks.get(), self))
@@ -120,7 +134,7 @@ def _checked(n: int | None) -> int | None:
         return None if n is None else integer(n, low=1)
     except NotUnderstood as problem:
         message = f"the number of threads is {problem.found}; it must be {problem.allowed}, or None"
-        raise SpecopsError(message) from None
+        raise ThreadLimitError(message) from None
 
 
 class Chunk:

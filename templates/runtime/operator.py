@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from specops import arrays, launch
+from specops.errors import NoMemoryError
 from specops.tensor import Tensor
 from specops.validation import Operator
 
@@ -76,7 +77,8 @@ class CompiledOperator:
 
         Raises:
             ValidationError: an array does not fit its description, or `out` shares memory with an input.
-            SpecopsError: there is no memory for an output, or NUMBA_DISABLE_JIT is set and no kernel can be compiled.
+            NoMemoryError: there is no memory for an output, or for a thread's scratch; a MemoryError.
+            SpecopsError: NUMBA_DISABLE_JIT is set, so that no kernel can be compiled.
         """
         return self.run(self.checked(inputs), out)
 
@@ -100,18 +102,24 @@ class CompiledOperator:
 
     def run(self, inputs: tuple[np.ndarray, ...], out: Any) -> Any:
         """As a call, without a check of the inputs: of others than `checked` gives, memory beside them is read."""
-        if self._only is not None:
-            result = self._result(out, inputs, (), *self._only)
-            self._lowered(*inputs, result)
-            return result if out is None else out
-        results: list[np.ndarray] = []
-        asked, allocates = self._several(out), False
-        for field, tensor in self._outputs.items():
-            array = asked[len(results)]
-            allocates = allocates or array is None
-            results.append(self._result(array, inputs, tuple(results), field, tensor))
-        self._lowered(*inputs, *results)
-        return tuple(results) if allocates else out
+        try:
+            if self._only is not None:
+                result = self._result(out, inputs, (), *self._only)
+                self._lowered(*inputs, result)
+                return result if out is None else out
+            results: list[np.ndarray] = []
+            asked, allocates = self._several(out), False
+            for field, tensor in self._outputs.items():
+                array = asked[len(results)]
+                allocates = allocates or array is None
+                results.append(self._result(array, inputs, tuple(results), field, tensor))
+            self._lowered(*inputs, *results)
+            return tuple(results) if allocates else out
+        except NoMemoryError:
+            raise
+        except MemoryError as error:  # of compiled code
+            text = str(error) or "not enough memory"
+            raise NoMemoryError(f"{self._operator.name}: {text}") from None
 
     def warm_up(self) -> None:
         """Compile all that a call may run, so that none waits for it.

@@ -272,8 +272,9 @@ def activation_softmax1(
     Raises:
         ValidationError: if any argument is invalid; lists every violation. Violations name x
             `InputTensor`, as the page does.
-        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
-            kernel can be compiled.
+        NoMemoryError: if there is no memory for an output, or for a thread's scratch; a
+            MemoryError.
+        SpecopsError: if NUMBA_DISABLE_JIT is set, so that no kernel can be compiled.
 
     Page: https://learn.microsoft.com/windows/ai/directml/api/ns-directml-dml_activation_softmax1_operator_desc
 

@@ -329,8 +329,9 @@ def argmax(
     Raises:
         ValidationError: if any argument is invalid; lists every violation. Violations name x
             `InputTensor`, as the page does.
-        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
-            kernel can be compiled.
+        NoMemoryError: if there is no memory for an output, or for a thread's scratch; a
+            MemoryError.
+        SpecopsError: if NUMBA_DISABLE_JIT is set, so that no kernel can be compiled.
 
     Page: https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_argmax_operator_desc
 

@@ -81,7 +81,7 @@ class TensorDesc:
 
         Raises:
             ValidationError: the description is itself not valid.
-            SpecopsError: there is no memory for it.
+            NoMemoryError: there is no memory for it.
         """
         described = self._tensor()
         return arrays.allocate(described, _NAME, "TensorDesc")

@@ -19,7 +19,7 @@ from specops.dxdispatch.files import Refused
 from specops.dxdispatch.model import Bound, Dispatch, Model, Print, Resource, WriteFile
 from specops.dxdispatch.problems import printable
 from specops.dxdispatch.values import BUFFER_TYPES
-from specops.errors import SpecopsError
+from specops.errors import NoMemoryError, SpecopsError
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -92,7 +92,7 @@ class Runner:
                 buffer = np.zeros(resource.bytes, np.uint8)
                 resource.initial.write(buffer[: resource.initial.nbytes])
             except (MemoryError, ValueError):
-                raise SpecopsError(
+                raise NoMemoryError(
                     f"no memory for resource {resource.name!r} of {resource.bytes} bytes"
                 ) from None
             except Refused as error:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from specops.errors import SpecopsError
+from specops.errors import NoMemoryError, SpecopsError
 from specops.vocabulary import DATA_TYPES
 
 _SPARSE_LIMIT = 2**31  # bytes of a sparse tensor made dense; a file can hold no more in a dense one
@@ -187,7 +187,7 @@ def _located(subject: str) -> Iterator[None]:
     except SpecopsError:
         raise
     except MemoryError:
-        raise SpecopsError(f"{subject} cannot be read: out of memory") from None
+        raise NoMemoryError(f"{subject} cannot be read: out of memory") from None
     except Exception as error:  # protobuf and the file system raise what they like
         text = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise SpecopsError(f"{subject} cannot be read: {text}") from error

@@ -102,8 +102,9 @@ def reduce_log_sum_exp(
     Raises:
         ValidationError: if any argument is invalid; lists every violation. Violations name x
             `data`, as the page does.
-        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
-            kernel can be compiled.
+        NoMemoryError: if there is no memory for an output, or for a thread's scratch; a
+            MemoryError.
+        SpecopsError: if NUMBA_DISABLE_JIT is set, so that no kernel can be compiled.
 
     Page: https://onnx.ai/onnx/operators/onnx__ReduceLogSumExp.html
 

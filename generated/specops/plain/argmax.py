@@ -204,8 +204,9 @@ def argmax(
 
     Raises:
         ValidationError: if any argument is invalid; lists every violation.
-        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
-            kernel can be compiled.
+        NoMemoryError: if there is no memory for an output, or for a thread's scratch; a
+            MemoryError.
+        SpecopsError: if NUMBA_DISABLE_JIT is set, so that no kernel can be compiled.
 
     Notes:
         nan: NumPy's rule, which its page does not state: the first NaN wins.

@@ -475,8 +475,9 @@ def average_pool(
 
     Raises:
         ValidationError: if any argument is invalid; lists every violation.
-        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
-            kernel can be compiled.
+        NoMemoryError: if there is no memory for an output, or for a thread's scratch; a
+            MemoryError.
+        SpecopsError: if NUMBA_DISABLE_JIT is set, so that no kernel can be compiled.
 
     Notes:
         nan: A window that holds NaN gives NaN.

@@ -179,8 +179,9 @@ def max_unpool(
 
     Raises:
         ValidationError: if any argument is invalid; lists every violation.
-        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
-            kernel can be compiled.
+        NoMemoryError: if there is no memory for an output, or for a thread's scratch; a
+            MemoryError.
+        SpecopsError: if NUMBA_DISABLE_JIT is set, so that no kernel can be compiled.
 
     Notes:
         out_of_bounds: An index that is not in the result writes nothing.

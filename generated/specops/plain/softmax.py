@@ -159,8 +159,9 @@ def softmax(
 
     Raises:
         ValidationError: if any argument is invalid; lists every violation.
-        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
-            kernel can be compiled.
+        NoMemoryError: if there is no memory for an output, or for a thread's scratch; a
+            MemoryError.
+        SpecopsError: if NUMBA_DISABLE_JIT is set, so that no kernel can be compiled.
 
     Notes:
         nan: NaN, positive infinity, or nothing but negative infinities make their whole group NaN,

@@ -165,8 +165,9 @@ def sum(
 
     Raises:
         ValidationError: if any argument is invalid; lists every violation.
-        SpecopsError: if there is no memory for an output, or NUMBA_DISABLE_JIT is set, so that no
-            kernel can be compiled.
+        NoMemoryError: if there is no memory for an output, or for a thread's scratch; a
+            MemoryError.
+        SpecopsError: if NUMBA_DISABLE_JIT is set, so that no kernel can be compiled.
 
     Notes:
         nan: Whatever is computed with NaN is NaN, and so is the sum of infinity and negative
