@@ -14,9 +14,11 @@ from generator.names import capitalised, snake_case, yaml_word
 from generator.resolve import Operator
 from generator.version_words import within
 
-# As NumPy's functions have it: integers of NumPy, too.
-_INDICES = "Sequence[SupportsIndex]"
+# As `specops.annotations` names them.
+_INDICES = "Integers"
 _ONE_OR_MORE = f"SupportsIndex | {_INDICES}"
+_ALIASES = ("Array", "Axes", "Flag", "Integers", "Scalar")
+_OUT = "out: np.ndarray | None = None"
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,14 @@ class ParameterValues:
     default: str | None
     doc: str
     passed: str = ""
+
+
+@dataclass(frozen=True)
+class SignatureValues:
+    """A way to call the function that type checkers tell from others: its arguments as Python text."""
+
+    arguments: list[str]
+    returns: str
 
 
 OPSET = ParameterValues(
@@ -54,7 +64,7 @@ def of(ops: Sequence[Operator], linted: Linted) -> list[ParameterValues]:
     since = [op.spec.since_version or 0 for op in ops]
     for having in versions.values():
         must = all(f.axes_of is None and f.default is None for f in having.values())
-        flags = "bool" if ops[-1].source.dialect == "plain" else "bool | int"
+        flags = "Flag" if ops[-1].source.dialect == "plain" else "Flag | int"
         (required if must else others).append(_parameter(having, must, since, flags, linted))
     for field in spec.tensors("output"):
         if field.sizes_argument and not field.sizes:
@@ -72,6 +82,7 @@ def _parameter(
     enum = linted.tree.vocabulary.enums.get(field.type)
     doc = [field.doc]
     types = {"bool": flags, "int[]": _INDICES, "uint[]": _INDICES}
+    types |= {"int": "SupportsIndex", "uint": "SupportsIndex"}
     annotations = [
         _ONE_OR_MORE if f.repeats else types.get(f.type, field_type(f.type).arguments)
         for f in having.values()
@@ -79,7 +90,7 @@ def _parameter(
     annotation = " | ".join(dict.fromkeys(annotations))
     default = None if must else f'"{field.default}"' if enum else repr(field.default)
     if field.axes_of is not None:
-        annotation = f"{_ONE_OR_MORE} | None"
+        annotation = "Axes"
         if "None" not in field.doc:
             doc += [
                 "An integer or a sequence of them; negative ones count from the end;",
@@ -124,7 +135,7 @@ def _of_output(field: FieldSpec, position: int, spec: OperatorSpec) -> list[Para
     out = []
     if field.optional:
         doc = f"Whether to return {_in_words(field)} too."
-        out.append(ParameterValues(field.optional, "bool", "False", doc))
+        out.append(ParameterValues(field.optional, "Flag", "False", doc))
     argument = spec.dtype_argument(field)
     if argument:
         doc = f"Data type of {field.name}: {', '.join(spec.dtypes(field.name))}, or a NumPy dtype."
@@ -165,6 +176,79 @@ def asked(op: Operator) -> list[tuple[str, str]]:
     return out
 
 
+def result(op: Operator) -> str:
+    """What the function returns, however it is called."""
+    if optional(op):
+        return "np.ndarray | tuple[np.ndarray, ...]"
+    return "np.ndarray | np.generic" if scalars(op) else "np.ndarray"
+
+
+def optional(op: Operator) -> FieldSpec | None:
+    """The output that callers may ask for, if there is one."""
+    return next((f for f in op.spec.tensors("output") if f.optional), None)
+
+
+def scalars(op: Operator) -> bool:
+    """Whether a result without dimensions is returned as a scalar, as NumPy has it."""
+    output = op.spec.tensors("output")[0].name
+    return op.source.dialect == "plain" and any(t.tensors[output].low == 0 for t in op.spec.support)
+
+
+def out(op: Operator) -> str:
+    """The argument that takes arrays to write to."""
+    if optional(op):
+        return "out: np.ndarray | Sequence[np.ndarray | None] | None = None"
+    return _OUT
+
+
+def signatures(
+    op: Operator, parameters: Sequence[ParameterValues], inputs: Sequence[str]
+) -> list[SignatureValues]:
+    """The ways to call the function whose results differ in type; none where all are alike."""
+    plain, asked = op.source.dialect == "plain", optional(op)
+    if not plain and asked is None:
+        return []
+    spec = op.spec
+    same = plain and spec.tensors("output")[0].dtype == f"{spec.tensors('input')[0].name}.dtype"
+    one = f"npt.NDArray[{'Scalar' if same else 'np.int64'}]" if plain else "np.ndarray"
+    x = one if same else "Array"
+
+    def signature(x: str, returns: str, out: str, **narrowed: str) -> SignatureValues:
+        listed = [f"{inputs[0]}: {x}", *(f"{name}: Array" for name in inputs[1:])]
+        for p in parameters:
+            annotation = narrowed.get(p.name, p.annotation)
+            if annotation == "Literal[True]":  # nothing that is left out
+                listed += ["*", f"{p.name}: {annotation}"]
+            else:
+                listed.append(f"{p.name}: {annotation}" + (f" = {p.default}" if p.default else ""))
+        return SignatureValues([*listed, out], returns)
+
+    if asked is not None and asked.optional is not None:
+        second = "npt.NDArray[np.int64]" if plain else "np.ndarray"
+        several = "out: Sequence[np.ndarray | None] | None = None"
+        return [
+            signature(x, one, _OUT, **{asked.optional: "Literal[False]"}),
+            signature(x, f"tuple[{one}, {second}]", several, **{asked.optional: "Literal[True]"}),
+            signature("Array", "Any", out(op)),
+        ]
+    if not any(p.name == "keepdims" for p in parameters):
+        return [signature(x, one, _OUT), signature("Array", "npt.NDArray[Any]", _OUT)]
+    # Which axes are left decides whether it is a scalar; where some may be, that it is an array is only a hint.
+    scalar = "Scalar" if same else "np.int64"
+    no_axis = {"axis": "None", "keepdims": "Literal[False]"}
+    found = [
+        signature(x, scalar, "out: None = None", **no_axis),
+        signature(x, f"{one} | Any", _OUT),
+    ]
+    return found + ([signature("Array", "npt.NDArray[Any] | Any", _OUT)] if same else [])
+
+
+def named(*texts: str) -> list[str]:
+    """The names of `specops.annotations` that annotations use."""
+    used = set(re.findall(r"\w+", " ".join(texts)))
+    return [name for name in _ALIASES if name in used]
+
+
 def returns(op: Operator) -> str:
     """The outputs, each with its data type."""
     first, *others = (
@@ -173,7 +257,8 @@ def returns(op: Operator) -> str:
     more = (
         f"If `{f.optional}` is true, a tuple of this and {_in_words(f)}: {t}" for f, t in others
     )
-    return " ".join([first[1], *more])
+    scalar = "A result without dimensions is a NumPy scalar, unless it is in `out`."
+    return " ".join([first[1], *more, *([scalar] if scalars(op) else [])])
 
 
 def _returned_dtype(field: FieldSpec, spec: OperatorSpec) -> str:

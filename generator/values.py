@@ -15,7 +15,7 @@ from generator.field_types import field_type
 from generator.lint import Linted
 from generator.model import Erratum, FieldSpec, PageEntry, SupportRow
 from generator.names import capitalised, description_class, host_class, snake_case
-from generator.parameters import ParameterValues
+from generator.parameters import ParameterValues, SignatureValues
 from generator.resolve import Operator, Rule, kernel_scope
 
 # Where a page has its data types. NumPy's pages have no such table: what their functions take is decided here.
@@ -145,7 +145,10 @@ class OperatorValues:
     parameters: list[ParameterValues]
     asked: list[tuple[str, str]]
     attributes: list[tuple[str, str]]
-    optional: bool
+    scalars: bool
+    out: str
+    result: str
+    signatures: list[SignatureValues]
     returns: str
     memory_order: str
     examples: list[ExampleValues]
@@ -163,10 +166,31 @@ class OperatorValues:
         return self.shown.call
 
     @property
-    def typing(self) -> str:
-        """What the types of its arguments need of the module `typing`."""
-        indices = any("SupportsIndex" in p.annotation for p in self.parameters)
-        return "Any, SupportsIndex" if indices else "Any"
+    def annotations(self) -> list[str]:
+        """Those of its function."""
+        texts = [text for s in self.signatures for text in (*s.arguments, s.returns)]
+        return ["Array", *(p.annotation for p in self.parameters), self.out, self.result, *texts]
+
+    @property
+    def typing(self) -> list[str]:
+        """What its module needs of the module `typing`."""
+        used = " ".join(self.annotations)
+        names = ["Any"] if self.parameters else []  # which its cache takes as they are
+        names += ["ClassVar"] if self.dialect == "directml" else []
+        names += [name for name in ("Any", "Literal", "SupportsIndex") if name in used]
+        return sorted({*names, *(["overload"] if self.signatures else [])})
+
+    @property
+    def aliases(self) -> list[str]:
+        """What it needs of the module `specops.annotations`."""
+        return parameters.named(*self.annotations)
+
+    @property
+    def sequences(self) -> bool:
+        """Whether its module names `Sequence`."""
+        described = [f.annotation for f in self.fields] if self.dialect == "directml" else []
+        texts = [*self.annotations, *described, *(f.returns for f in self.computed)]
+        return any("Sequence" in text for text in texts)
 
 
 @dataclass(frozen=True)
@@ -175,7 +199,6 @@ class VersionsValues:
 
     compiled: str
     compiled_for: str
-    sequences: bool
     modules: list[tuple[int | None, str]]  # by version, oldest first
 
 
@@ -190,6 +213,7 @@ def operator(op: Operator, linted: Linted) -> OperatorValues:
     ]
     tables = cases.tables(op, linted)
     arguments = cases.array_arguments(spec)
+    listed = parameters.of([op], linted)
     return OperatorValues(
         dialect=op.source.dialect,
         name=name,
@@ -222,10 +246,13 @@ def operator(op: Operator, linted: Linted) -> OperatorValues:
         special_floats=cases.special_floats(
             [[e.given, [t.data for t in e.expect.values()]] for e in spec.examples]
         ),
-        parameters=parameters.of([op], linted),
+        parameters=listed,
         asked=parameters.asked(op),
         attributes=parameters.attributes([op]),
-        optional=any(f.optional for f in spec.fields),
+        scalars=parameters.scalars(op),
+        out=parameters.out(op),
+        result=parameters.result(op),
+        signatures=parameters.signatures(op, listed, list(arguments.values())),
         returns=parameters.returns(op),
         memory_order=parameters.memory_order(op),
         examples=tables.examples,
@@ -238,18 +265,20 @@ def operator(op: Operator, linted: Linted) -> OperatorValues:
 def versions(ops: Sequence[Operator], newest: OperatorValues, linted: Linted) -> dict[str, Any]:
     """An ONNX operator in all its versions, oldest first. What is said of it are the values of the newest."""
     spec = ops[-1].spec
+    listed = [*parameters.of(ops, linted), parameters.OPSET]
+    inputs = [f.argument for f in newest.inputs]
     whole = replace(
         newest,
         name=ops[-1].source.family,
         class_name=spec.operator,
         title=spec.operator,
-        parameters=[*parameters.of(ops, linted), parameters.OPSET],
+        parameters=listed,
+        signatures=parameters.signatures(ops[-1], listed, inputs),
         attributes=parameters.attributes(ops),
     )
     only = VersionsValues(
         compiled=_compiled(newest),
         compiled_for=_compiled_for(newest),
-        sequences=any(f.type.endswith("[]") for o in ops for f in o.spec.fields),
         modules=[(o.spec.since_version, o.source.name) for o in ops],
     )
     return {"op": whole, "versions": only}

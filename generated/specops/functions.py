@@ -325,6 +325,6 @@ def output_dtype(asked: object, out: Any, position: int = 0) -> object:
     return None
 
 
-def unwrapped(result: Any) -> Any:
+def unwrapped(result: np.ndarray) -> np.ndarray | np.generic:
     """An array without dimensions as a scalar, as NumPy's functions return it."""
-    return result[()] if isinstance(result, np.ndarray) and result.ndim == 0 else result
+    return result[()] if result.ndim == 0 else result

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from specops import arrays, launch
+from specops.annotations import Array
 from specops.errors import NoMemoryError
 from specops.tensor import Tensor
 from specops.validation import Operator
@@ -64,7 +65,9 @@ class CompiledOperator:
         shown = ", ".join(f"{name}: {t.dtype} {list(t.sizes)}" for name, t in tensors.items())
         return f"<{self._operator.name}({shown})>"
 
-    def __call__(self, *inputs: Any, out: Any = None) -> Any:
+    def __call__(
+        self, *inputs: Array, out: np.ndarray | Sequence[np.ndarray | None] | None = None
+    ) -> np.ndarray | Any:
         """Run on the inputs, in the order of the fields.
 
         Args:

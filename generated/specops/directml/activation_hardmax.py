@@ -37,11 +37,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -231,7 +232,7 @@ class ActivationHardmaxOperatorDesc(OperatorDesc):
 
 
 def activation_hardmax(
-    x: Any,
+    x: Array,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """1 at the first greatest element along the last dimension, 0 at all others.

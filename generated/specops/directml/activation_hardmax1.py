@@ -46,11 +46,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array, Axes
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -256,8 +257,8 @@ class ActivationHardmax1OperatorDesc(OperatorDesc):
 
 
 def activation_hardmax1(
-    x: Any,
-    axes: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    x: Array,
+    axes: Axes = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """1 at the first greatest element along one or more axes, 0 at all others.

@@ -41,11 +41,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -236,7 +237,7 @@ class ActivationLogSoftmaxOperatorDesc(OperatorDesc):
 
 
 def activation_log_softmax(
-    x: Any,
+    x: Array,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Natural logarithm of the softmax along the last dimension.

@@ -38,11 +38,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -233,7 +234,7 @@ class ActivationSoftmaxOperatorDesc(OperatorDesc):
 
 
 def activation_softmax(
-    x: Any,
+    x: Array,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Exponential of each element, divided by the sum of the exponentials along the last dimension.

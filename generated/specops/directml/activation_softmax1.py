@@ -40,11 +40,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array, Axes
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -251,8 +252,8 @@ class ActivationSoftmax1OperatorDesc(OperatorDesc):
 
 
 def activation_softmax1(
-    x: Any,
-    axes: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    x: Array,
+    axes: Axes = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Exponential of each element, divided by the sum of the exponentials along one or more axes.

@@ -45,11 +45,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array, Axes
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.functions import Asked
@@ -301,8 +302,8 @@ class ArgmaxOperatorDesc(OperatorDesc):
 
 
 def argmax(
-    x: Any,
-    axes: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    x: Array,
+    axes: Axes = None,
     axis_direction: str | int = "INCREASING",
     output_dtype: Any = None,
     out: np.ndarray | None = None,

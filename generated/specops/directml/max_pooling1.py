@@ -94,9 +94,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar, Literal, SupportsIndex, overload
+
+import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array, Flag, Integers
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.functions import Asked
@@ -716,17 +719,54 @@ class MaxPooling1OperatorDesc(OperatorDesc):
     EndPadding: Sequence[int]
 
 
+@overload
 def max_pooling1(
-    x: Any,
-    window_size: Sequence[SupportsIndex],
-    strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    start_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    end_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    output_sizes: Sequence[SupportsIndex] | None = None,
-    indices: bool = False,
+    x: Array,
+    window_size: Integers,
+    strides: SupportsIndex | Integers | None = None,
+    start_padding: SupportsIndex | Integers | None = None,
+    end_padding: SupportsIndex | Integers | None = None,
+    output_sizes: Integers | None = None,
+    indices: Literal[False] = False,
     indices_dtype: Any = None,
-    out: Any = None,
-) -> Any:
+    out: np.ndarray | None = None,
+) -> np.ndarray: ...
+@overload
+def max_pooling1(
+    x: Array,
+    window_size: Integers,
+    strides: SupportsIndex | Integers | None = None,
+    start_padding: SupportsIndex | Integers | None = None,
+    end_padding: SupportsIndex | Integers | None = None,
+    output_sizes: Integers | None = None,
+    *,
+    indices: Literal[True],
+    indices_dtype: Any = None,
+    out: Sequence[np.ndarray | None] | None = None,
+) -> tuple[np.ndarray, np.ndarray]: ...
+@overload
+def max_pooling1(
+    x: Array,
+    window_size: Integers,
+    strides: SupportsIndex | Integers | None = None,
+    start_padding: SupportsIndex | Integers | None = None,
+    end_padding: SupportsIndex | Integers | None = None,
+    output_sizes: Integers | None = None,
+    indices: Flag = False,
+    indices_dtype: Any = None,
+    out: np.ndarray | Sequence[np.ndarray | None] | None = None,
+) -> Any: ...
+def max_pooling1(
+    x: Array,
+    window_size: Integers,
+    strides: SupportsIndex | Integers | None = None,
+    start_padding: SupportsIndex | Integers | None = None,
+    end_padding: SupportsIndex | Integers | None = None,
+    output_sizes: Integers | None = None,
+    indices: Flag = False,
+    indices_dtype: Any = None,
+    out: np.ndarray | Sequence[np.ndarray | None] | None = None,
+) -> np.ndarray | tuple[np.ndarray, ...]:
     """Greatest element within each position of a window that slides over the input, and its index.
 
     Args:
@@ -780,7 +820,8 @@ def max_pooling1(
         indices,
         functions.output_dtype(indices_dtype, out, 1),
     )
-    return compiled.run(inputs, out)
+    result: np.ndarray | tuple[np.ndarray, ...] = compiled.run(inputs, out)
+    return result
 
 
 @lru_cache(maxsize=functions.KEPT, typed=True)

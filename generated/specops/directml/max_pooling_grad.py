@@ -74,6 +74,7 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array, Integers
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -674,13 +675,13 @@ class MaxPoolingGradOperatorDesc(OperatorDesc):
 
 
 def max_pooling_grad(
-    x: Any,
-    input_gradient: Any,
-    window_size: Sequence[SupportsIndex],
-    strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    start_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    end_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    dilations: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    x: Array,
+    input_gradient: Array,
+    window_size: Integers,
+    strides: SupportsIndex | Integers | None = None,
+    start_padding: SupportsIndex | Integers | None = None,
+    end_padding: SupportsIndex | Integers | None = None,
+    dilations: SupportsIndex | Integers | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Gradient of the input of a max pooling, from the gradient of its output.

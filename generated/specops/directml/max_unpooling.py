@@ -38,14 +38,15 @@ Wrong on the page:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array, Integers
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.functions import Asked
@@ -235,9 +236,9 @@ class MaxUnpoolingOperatorDesc(OperatorDesc):
 
 
 def max_unpooling(
-    x: Any,
-    indices: Any,
-    output_sizes: Sequence[SupportsIndex],
+    x: Array,
+    indices: Array,
+    output_sizes: Integers,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Puts each element at its index in a larger tensor that is 0 elsewhere, the inverse of max

@@ -115,11 +115,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array, Axes
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.functions import Asked
@@ -677,9 +678,9 @@ class ReduceOperatorDesc(OperatorDesc):
 
 
 def reduce(
-    x: Any,
+    x: Array,
     function: str | int,
-    axes: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    axes: Axes = None,
     output_dtype: Any = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

@@ -9,11 +9,12 @@ Each version of the operator is in a module of its own, with its data types, con
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array, Flag
 from specops.onnx import argmin_1, argmin_11, argmin_12, argmin_13
 from specops.onnx.versions import VersionedOperator, Versions
 from specops.operator import CompiledOperator
@@ -49,9 +50,9 @@ class ArgMin(VersionedOperator):
     def __init__(
         self,
         *,
-        axis: int | None = None,
-        keepdims: bool | int | None = None,
-        select_last_index: bool | int | None = None,
+        axis: SupportsIndex | None = None,
+        keepdims: Flag | int | None = None,
+        select_last_index: Flag | int | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -63,10 +64,10 @@ class ArgMin(VersionedOperator):
 
 
 def argmin(
-    x: Any,
-    axis: int | None = None,
-    keepdims: bool | int | None = None,
-    select_last_index: bool | int | None = None,
+    x: Array,
+    axis: SupportsIndex | None = None,
+    keepdims: Flag | int | None = None,
+    select_last_index: Flag | int | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

@@ -8,13 +8,13 @@ Each version of the operator is in a module of its own, with its data types, con
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array, Flag, Integers
 from specops.onnx import (
     average_pool_1,
     average_pool_7,
@@ -71,13 +71,13 @@ class AveragePool(VersionedOperator):
     def __init__(
         self,
         *,
-        kernel_shape: Sequence[SupportsIndex],
+        kernel_shape: Integers,
         auto_pad: str | int | None = None,
-        ceil_mode: bool | int | None = None,
-        count_include_pad: bool | int | None = None,
-        dilations: SupportsIndex | Sequence[SupportsIndex] | None = None,
-        pads: SupportsIndex | Sequence[SupportsIndex] | None = None,
-        strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
+        ceil_mode: Flag | int | None = None,
+        count_include_pad: Flag | int | None = None,
+        dilations: SupportsIndex | Integers | None = None,
+        pads: SupportsIndex | Integers | None = None,
+        strides: SupportsIndex | Integers | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -97,14 +97,14 @@ class AveragePool(VersionedOperator):
 
 
 def average_pool(
-    x: Any,
-    kernel_shape: Sequence[SupportsIndex],
+    x: Array,
+    kernel_shape: Integers,
     auto_pad: str | int | None = None,
-    ceil_mode: bool | int | None = None,
-    count_include_pad: bool | int | None = None,
-    dilations: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    pads: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    ceil_mode: Flag | int | None = None,
+    count_include_pad: Flag | int | None = None,
+    dilations: SupportsIndex | Integers | None = None,
+    pads: SupportsIndex | Integers | None = None,
+    strides: SupportsIndex | Integers | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array
 from specops.onnx import global_average_pool_1, global_average_pool_22
 from specops.onnx.versions import VersionedOperator, Versions
 from specops.operator import CompiledOperator
@@ -54,7 +55,7 @@ class GlobalAveragePool(VersionedOperator):
 
 
 def global_average_pool(
-    x: Any,
+    x: Array,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

@@ -9,11 +9,12 @@ Each version of the operator is in a module of its own, with its data types, con
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array
 from specops.onnx import global_lp_pool_1, global_lp_pool_2, global_lp_pool_22
 from specops.onnx.versions import VersionedOperator, Versions
 from specops.operator import CompiledOperator
@@ -45,7 +46,7 @@ class GlobalLpPool(VersionedOperator):
     def __init__(
         self,
         *,
-        p: int | float | None = None,
+        p: SupportsIndex | float | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -57,8 +58,8 @@ class GlobalLpPool(VersionedOperator):
 
 
 def global_lp_pool(
-    x: Any,
-    p: int | float | None = None,
+    x: Array,
+    p: SupportsIndex | float | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

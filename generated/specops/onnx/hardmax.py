@@ -9,11 +9,12 @@ Each version of the operator is in a module of its own, with its data types, con
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array
 from specops.onnx import hardmax_1, hardmax_11, hardmax_13
 from specops.onnx.versions import VersionedOperator, Versions
 from specops.operator import CompiledOperator
@@ -46,7 +47,7 @@ class Hardmax(VersionedOperator):
     def __init__(
         self,
         *,
-        axis: int | None = None,
+        axis: SupportsIndex | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -58,8 +59,8 @@ class Hardmax(VersionedOperator):
 
 
 def hardmax(
-    x: Any,
-    axis: int | None = None,
+    x: Array,
+    axis: SupportsIndex | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

@@ -8,13 +8,13 @@ Each version of the operator is in a module of its own, with its data types, con
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array, Flag, Integers
 from specops.onnx import lp_pool_1, lp_pool_2, lp_pool_11, lp_pool_18, lp_pool_22
 from specops.onnx.versions import VersionedOperator, Versions
 from specops.operator import CompiledOperator
@@ -62,13 +62,13 @@ class LpPool(VersionedOperator):
     def __init__(
         self,
         *,
-        kernel_shape: Sequence[SupportsIndex],
+        kernel_shape: Integers,
         auto_pad: str | int | None = None,
-        ceil_mode: bool | int | None = None,
-        dilations: SupportsIndex | Sequence[SupportsIndex] | None = None,
-        p: int | float | None = None,
-        pads: SupportsIndex | Sequence[SupportsIndex] | None = None,
-        strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
+        ceil_mode: Flag | int | None = None,
+        dilations: SupportsIndex | Integers | None = None,
+        p: SupportsIndex | float | None = None,
+        pads: SupportsIndex | Integers | None = None,
+        strides: SupportsIndex | Integers | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -88,14 +88,14 @@ class LpPool(VersionedOperator):
 
 
 def lp_pool(
-    x: Any,
-    kernel_shape: Sequence[SupportsIndex],
+    x: Array,
+    kernel_shape: Integers,
     auto_pad: str | int | None = None,
-    ceil_mode: bool | int | None = None,
-    dilations: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    p: int | float | None = None,
-    pads: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    ceil_mode: Flag | int | None = None,
+    dilations: SupportsIndex | Integers | None = None,
+    p: SupportsIndex | float | None = None,
+    pads: SupportsIndex | Integers | None = None,
+    strides: SupportsIndex | Integers | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

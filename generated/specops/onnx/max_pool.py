@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import Any, Literal, SupportsIndex, overload
+
+import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array, Flag, Integers
 from specops.functions import Asked
 from specops.onnx import max_pool_1, max_pool_8, max_pool_10, max_pool_11, max_pool_12, max_pool_22
 from specops.onnx.versions import VersionedOperator, Versions
@@ -66,14 +69,14 @@ class MaxPool(VersionedOperator):
     def __init__(
         self,
         *,
-        kernel_shape: Sequence[SupportsIndex],
+        kernel_shape: Integers,
         auto_pad: str | int | None = None,
-        ceil_mode: bool | int | None = None,
-        dilations: SupportsIndex | Sequence[SupportsIndex] | None = None,
-        pads: SupportsIndex | Sequence[SupportsIndex] | None = None,
-        storage_order: bool | int | None = None,
-        strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
-        indices: bool = False,
+        ceil_mode: Flag | int | None = None,
+        dilations: SupportsIndex | Integers | None = None,
+        pads: SupportsIndex | Integers | None = None,
+        storage_order: Flag | int | None = None,
+        strides: SupportsIndex | Integers | None = None,
+        indices: Flag = False,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -92,19 +95,62 @@ class MaxPool(VersionedOperator):
         )
 
 
+@overload
 def max_pool(
-    x: Any,
-    kernel_shape: Sequence[SupportsIndex],
+    x: Array,
+    kernel_shape: Integers,
     auto_pad: str | int | None = None,
-    ceil_mode: bool | int | None = None,
-    dilations: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    pads: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    storage_order: bool | int | None = None,
-    strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    indices: bool = False,
+    ceil_mode: Flag | int | None = None,
+    dilations: SupportsIndex | Integers | None = None,
+    pads: SupportsIndex | Integers | None = None,
+    storage_order: Flag | int | None = None,
+    strides: SupportsIndex | Integers | None = None,
+    indices: Literal[False] = False,
     opset: int | None = None,
-    out: Any = None,
-) -> Any:
+    out: np.ndarray | None = None,
+) -> np.ndarray: ...
+@overload
+def max_pool(
+    x: Array,
+    kernel_shape: Integers,
+    auto_pad: str | int | None = None,
+    ceil_mode: Flag | int | None = None,
+    dilations: SupportsIndex | Integers | None = None,
+    pads: SupportsIndex | Integers | None = None,
+    storage_order: Flag | int | None = None,
+    strides: SupportsIndex | Integers | None = None,
+    *,
+    indices: Literal[True],
+    opset: int | None = None,
+    out: Sequence[np.ndarray | None] | None = None,
+) -> tuple[np.ndarray, np.ndarray]: ...
+@overload
+def max_pool(
+    x: Array,
+    kernel_shape: Integers,
+    auto_pad: str | int | None = None,
+    ceil_mode: Flag | int | None = None,
+    dilations: SupportsIndex | Integers | None = None,
+    pads: SupportsIndex | Integers | None = None,
+    storage_order: Flag | int | None = None,
+    strides: SupportsIndex | Integers | None = None,
+    indices: Flag = False,
+    opset: int | None = None,
+    out: np.ndarray | Sequence[np.ndarray | None] | None = None,
+) -> Any: ...
+def max_pool(
+    x: Array,
+    kernel_shape: Integers,
+    auto_pad: str | int | None = None,
+    ceil_mode: Flag | int | None = None,
+    dilations: SupportsIndex | Integers | None = None,
+    pads: SupportsIndex | Integers | None = None,
+    storage_order: Flag | int | None = None,
+    strides: SupportsIndex | Integers | None = None,
+    indices: Flag = False,
+    opset: int | None = None,
+    out: np.ndarray | Sequence[np.ndarray | None] | None = None,
+) -> np.ndarray | tuple[np.ndarray, ...]:
     """Greatest element within each position of a window that slides over the spatial dimensions,
     and its index.
 
@@ -172,7 +218,8 @@ def max_pool(
         indices,
         opset,
     )
-    return compiled.run(inputs, out)
+    result: np.ndarray | tuple[np.ndarray, ...] = compiled.run(inputs, out)
+    return result
 
 
 @lru_cache(maxsize=functions.KEPT, typed=True)

@@ -9,13 +9,13 @@ Each version of the operator is in a module of its own, with its data types, con
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array, Integers
 from specops.onnx import max_unpool_9, max_unpool_11, max_unpool_22
 from specops.onnx.versions import VersionedOperator, Versions
 from specops.operator import CompiledOperator
@@ -57,10 +57,10 @@ class MaxUnpool(VersionedOperator):
     def __init__(
         self,
         *,
-        kernel_shape: Sequence[SupportsIndex],
-        output_shape: Sequence[SupportsIndex] | None = None,
-        pads: SupportsIndex | Sequence[SupportsIndex] | None = None,
-        strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
+        kernel_shape: Integers,
+        output_shape: Integers | None = None,
+        pads: SupportsIndex | Integers | None = None,
+        strides: SupportsIndex | Integers | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -77,12 +77,12 @@ class MaxUnpool(VersionedOperator):
 
 
 def max_unpool(
-    x: Any,
-    i: Any,
-    kernel_shape: Sequence[SupportsIndex],
-    output_shape: Sequence[SupportsIndex] | None = None,
-    pads: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    x: Array,
+    i: Array,
+    kernel_shape: Integers,
+    output_shape: Integers | None = None,
+    pads: SupportsIndex | Integers | None = None,
+    strides: SupportsIndex | Integers | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

@@ -8,13 +8,13 @@ Each version of the operator is in a module of its own, with its data types, con
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array, Flag, Integers
 from specops.onnx import reduce_l2_1, reduce_l2_11, reduce_l2_13, reduce_l2_18
 from specops.onnx.versions import VersionedOperator, Versions
 from specops.operator import CompiledOperator
@@ -51,9 +51,9 @@ class ReduceL2(VersionedOperator):
     def __init__(
         self,
         *,
-        axes: Sequence[SupportsIndex] | None = None,
-        keepdims: bool | int | None = None,
-        noop_with_empty_axes: bool | int | None = None,
+        axes: Integers | None = None,
+        keepdims: Flag | int | None = None,
+        noop_with_empty_axes: Flag | int | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -65,10 +65,10 @@ class ReduceL2(VersionedOperator):
 
 
 def reduce_l2(
-    x: Any,
-    axes: Sequence[SupportsIndex] | None = None,
-    keepdims: bool | int | None = None,
-    noop_with_empty_axes: bool | int | None = None,
+    x: Array,
+    axes: Integers | None = None,
+    keepdims: Flag | int | None = None,
+    noop_with_empty_axes: Flag | int | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

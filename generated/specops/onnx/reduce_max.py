@@ -8,13 +8,13 @@ Each version of the operator is in a module of its own, with its data types, con
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array, Flag, Integers
 from specops.onnx import (
     reduce_max_1,
     reduce_max_11,
@@ -60,9 +60,9 @@ class ReduceMax(VersionedOperator):
     def __init__(
         self,
         *,
-        axes: Sequence[SupportsIndex] | None = None,
-        keepdims: bool | int | None = None,
-        noop_with_empty_axes: bool | int | None = None,
+        axes: Integers | None = None,
+        keepdims: Flag | int | None = None,
+        noop_with_empty_axes: Flag | int | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -74,10 +74,10 @@ class ReduceMax(VersionedOperator):
 
 
 def reduce_max(
-    x: Any,
-    axes: Sequence[SupportsIndex] | None = None,
-    keepdims: bool | int | None = None,
-    noop_with_empty_axes: bool | int | None = None,
+    x: Array,
+    axes: Integers | None = None,
+    keepdims: Flag | int | None = None,
+    noop_with_empty_axes: Flag | int | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

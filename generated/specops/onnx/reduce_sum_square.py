@@ -8,13 +8,13 @@ Each version of the operator is in a module of its own, with its data types, con
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array, Flag, Integers
 from specops.onnx import (
     reduce_sum_square_1,
     reduce_sum_square_11,
@@ -56,9 +56,9 @@ class ReduceSumSquare(VersionedOperator):
     def __init__(
         self,
         *,
-        axes: Sequence[SupportsIndex] | None = None,
-        keepdims: bool | int | None = None,
-        noop_with_empty_axes: bool | int | None = None,
+        axes: Integers | None = None,
+        keepdims: Flag | int | None = None,
+        noop_with_empty_axes: Flag | int | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -70,10 +70,10 @@ class ReduceSumSquare(VersionedOperator):
 
 
 def reduce_sum_square(
-    x: Any,
-    axes: Sequence[SupportsIndex] | None = None,
-    keepdims: bool | int | None = None,
-    noop_with_empty_axes: bool | int | None = None,
+    x: Array,
+    axes: Integers | None = None,
+    keepdims: Flag | int | None = None,
+    noop_with_empty_axes: Flag | int | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

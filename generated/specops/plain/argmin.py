@@ -34,11 +34,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import Any, Literal, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from specops import arrays, functions
+from specops.annotations import Array, Axes, Flag
 from specops.operator import CompiledOperator
 from specops.rule_functions import unique
 from specops.tensor import Tensor, rank
@@ -177,13 +179,29 @@ OPERATOR = Operator(
 )
 
 
+@overload
 def argmin(
-    x: Any,
-    axis: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    keepdims: bool = False,
-    last: bool = False,
+    x: Array,
+    axis: None = None,
+    keepdims: Literal[False] = False,
+    last: Flag = False,
+    out: None = None,
+) -> np.int64: ...
+@overload
+def argmin(
+    x: Array,
+    axis: Axes = None,
+    keepdims: Flag = False,
+    last: Flag = False,
     out: np.ndarray | None = None,
-) -> Any:
+) -> npt.NDArray[np.int64] | Any: ...
+def argmin(
+    x: Array,
+    axis: Axes = None,
+    keepdims: Flag = False,
+    last: Flag = False,
+    out: np.ndarray | None = None,
+) -> np.ndarray | np.generic:
     """Index of the least element over one axis, several axes or all of them.
 
     Args:
@@ -200,7 +218,7 @@ def argmin(
 
     Returns:
         One index for each reduced group; reduced axes are dropped unless `keepdims`. Data type:
-        INT64.
+        INT64. A result without dimensions is a NumPy scalar, unless it is in `out`.
 
     Raises:
         ValidationError: if any argument is invalid; lists every violation.
@@ -239,7 +257,7 @@ def argmin(
         keepdims,
         last,
     )
-    result = compiled.run(inputs, out)
+    result: np.ndarray = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

@@ -52,11 +52,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from specops import arrays, functions
+from specops.annotations import Array, Flag, Integers, Scalar
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -435,17 +437,41 @@ OPERATOR = Operator(
 )
 
 
+@overload
 def average_pool(
-    x: Any,
-    window_size: Sequence[SupportsIndex],
-    strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    start_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    end_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    dilations: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    ceil_mode: bool = False,
-    count_padding: bool = False,
+    x: npt.NDArray[Scalar],
+    window_size: Integers,
+    strides: SupportsIndex | Integers | None = None,
+    start_padding: SupportsIndex | Integers | None = None,
+    end_padding: SupportsIndex | Integers | None = None,
+    dilations: SupportsIndex | Integers | None = None,
+    ceil_mode: Flag = False,
+    count_padding: Flag = False,
     out: np.ndarray | None = None,
-) -> Any:
+) -> npt.NDArray[Scalar]: ...
+@overload
+def average_pool(
+    x: Array,
+    window_size: Integers,
+    strides: SupportsIndex | Integers | None = None,
+    start_padding: SupportsIndex | Integers | None = None,
+    end_padding: SupportsIndex | Integers | None = None,
+    dilations: SupportsIndex | Integers | None = None,
+    ceil_mode: Flag = False,
+    count_padding: Flag = False,
+    out: np.ndarray | None = None,
+) -> npt.NDArray[Any]: ...
+def average_pool(
+    x: Array,
+    window_size: Integers,
+    strides: SupportsIndex | Integers | None = None,
+    start_padding: SupportsIndex | Integers | None = None,
+    end_padding: SupportsIndex | Integers | None = None,
+    dilations: SupportsIndex | Integers | None = None,
+    ceil_mode: Flag = False,
+    count_padding: Flag = False,
+    out: np.ndarray | None = None,
+) -> np.ndarray:
     """Average of each position of a window that slides over the last dimensions.
 
     Args:
@@ -519,8 +545,8 @@ def average_pool(
         ceil_mode,
         count_padding,
     )
-    result = compiled.run(inputs, out)
-    return functions.unwrapped(result) if out is None else result
+    result: np.ndarray = compiled.run(inputs, out)
+    return result
 
 
 @lru_cache(maxsize=functions.KEPT, typed=True)

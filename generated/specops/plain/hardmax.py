@@ -31,11 +31,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from specops import arrays, functions
+from specops.annotations import Array, Axes, Scalar
 from specops.operator import CompiledOperator
 from specops.rule_functions import unique
 from specops.tensor import Tensor, rank
@@ -132,11 +134,23 @@ OPERATOR = Operator(
 )
 
 
+@overload
 def hardmax(
-    x: Any,
-    axis: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    x: npt.NDArray[Scalar],
+    axis: Axes = None,
     out: np.ndarray | None = None,
-) -> Any:
+) -> npt.NDArray[Scalar]: ...
+@overload
+def hardmax(
+    x: Array,
+    axis: Axes = None,
+    out: np.ndarray | None = None,
+) -> npt.NDArray[Any]: ...
+def hardmax(
+    x: Array,
+    axis: Axes = None,
+    out: np.ndarray | None = None,
+) -> np.ndarray | np.generic:
     """1 at the first greatest element over one axis, several axes or all of them, 0 at all others.
 
     Args:
@@ -148,7 +162,8 @@ def hardmax(
             an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        One 1 in each group, zeros elsewhere. Data type: that of x.
+        One 1 in each group, zeros elsewhere. Data type: that of x. A result without dimensions is a
+        NumPy scalar, unless it is in `out`.
 
     Raises:
         ValidationError: if any argument is invalid; lists every violation.
@@ -179,7 +194,7 @@ def hardmax(
         inputs,
         axis,
     )
-    result = compiled.run(inputs, out)
+    result: np.ndarray = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

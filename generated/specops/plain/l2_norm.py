@@ -31,11 +31,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import Any, Literal, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from specops import arrays, functions
+from specops.annotations import Array, Axes, Flag, Scalar
 from specops.operator import CompiledOperator
 from specops.rule_functions import unique
 from specops.tensor import Tensor, rank
@@ -140,12 +142,33 @@ OPERATOR = Operator(
 )
 
 
+@overload
 def l2_norm(
-    x: Any,
-    axis: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    keepdims: bool = False,
+    x: npt.NDArray[Scalar],
+    axis: None = None,
+    keepdims: Literal[False] = False,
+    out: None = None,
+) -> Scalar: ...
+@overload
+def l2_norm(
+    x: npt.NDArray[Scalar],
+    axis: Axes = None,
+    keepdims: Flag = False,
     out: np.ndarray | None = None,
-) -> Any:
+) -> npt.NDArray[Scalar] | Any: ...
+@overload
+def l2_norm(
+    x: Array,
+    axis: Axes = None,
+    keepdims: Flag = False,
+    out: np.ndarray | None = None,
+) -> npt.NDArray[Any] | Any: ...
+def l2_norm(
+    x: Array,
+    axis: Axes = None,
+    keepdims: Flag = False,
+    out: np.ndarray | None = None,
+) -> np.ndarray | np.generic:
     """Root of the sum of the squares over one axis, several axes or all of them.
 
     Args:
@@ -158,7 +181,8 @@ def l2_norm(
             remain.
 
     Returns:
-        One norm for each group; reduced axes are dropped unless `keepdims`. Data type: that of x.
+        One norm for each group; reduced axes are dropped unless `keepdims`. Data type: that of x. A
+        result without dimensions is a NumPy scalar, unless it is in `out`.
 
     Raises:
         ValidationError: if any argument is invalid; lists every violation.
@@ -192,7 +216,7 @@ def l2_norm(
         axis,
         keepdims,
     )
-    result = compiled.run(inputs, out)
+    result: np.ndarray = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

@@ -34,11 +34,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from specops import arrays, functions
+from specops.annotations import Array, Axes, Scalar
 from specops.operator import CompiledOperator
 from specops.rule_functions import unique
 from specops.tensor import Tensor, rank
@@ -137,11 +139,23 @@ OPERATOR = Operator(
 )
 
 
+@overload
 def log_softmax(
-    x: Any,
-    axis: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    x: npt.NDArray[Scalar],
+    axis: Axes = None,
     out: np.ndarray | None = None,
-) -> Any:
+) -> npt.NDArray[Scalar]: ...
+@overload
+def log_softmax(
+    x: Array,
+    axis: Axes = None,
+    out: np.ndarray | None = None,
+) -> npt.NDArray[Any]: ...
+def log_softmax(
+    x: Array,
+    axis: Axes = None,
+    out: np.ndarray | None = None,
+) -> np.ndarray | np.generic:
     """Natural logarithm of the softmax over one axis, several axes or all of them.
 
     Args:
@@ -153,7 +167,8 @@ def log_softmax(
             an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        Natural logarithms of the softmax, 0 or less. Data type: that of x.
+        Natural logarithms of the softmax, 0 or less. Data type: that of x. A result without
+        dimensions is a NumPy scalar, unless it is in `out`.
 
     Raises:
         ValidationError: if any argument is invalid; lists every violation.
@@ -189,7 +204,7 @@ def log_softmax(
         inputs,
         axis,
     )
-    result = compiled.run(inputs, out)
+    result: np.ndarray = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

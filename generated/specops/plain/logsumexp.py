@@ -32,11 +32,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import Any, Literal, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from specops import arrays, functions
+from specops.annotations import Array, Axes, Flag, Scalar
 from specops.operator import CompiledOperator
 from specops.rule_functions import unique
 from specops.tensor import Tensor, rank
@@ -141,12 +143,33 @@ OPERATOR = Operator(
 )
 
 
+@overload
 def logsumexp(
-    x: Any,
-    axis: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    keepdims: bool = False,
+    x: npt.NDArray[Scalar],
+    axis: None = None,
+    keepdims: Literal[False] = False,
+    out: None = None,
+) -> Scalar: ...
+@overload
+def logsumexp(
+    x: npt.NDArray[Scalar],
+    axis: Axes = None,
+    keepdims: Flag = False,
     out: np.ndarray | None = None,
-) -> Any:
+) -> npt.NDArray[Scalar] | Any: ...
+@overload
+def logsumexp(
+    x: Array,
+    axis: Axes = None,
+    keepdims: Flag = False,
+    out: np.ndarray | None = None,
+) -> npt.NDArray[Any] | Any: ...
+def logsumexp(
+    x: Array,
+    axis: Axes = None,
+    keepdims: Flag = False,
+    out: np.ndarray | None = None,
+) -> np.ndarray | np.generic:
     """Natural logarithm of the sum of the exponentials over one axis, several axes or all of them.
 
     Args:
@@ -160,7 +183,7 @@ def logsumexp(
 
     Returns:
         One logarithm for each group; reduced axes are dropped unless `keepdims`. Data type: that of
-        x.
+        x. A result without dimensions is a NumPy scalar, unless it is in `out`.
 
     Raises:
         ValidationError: if any argument is invalid; lists every violation.
@@ -194,7 +217,7 @@ def logsumexp(
         axis,
         keepdims,
     )
-    result = compiled.run(inputs, out)
+    result: np.ndarray = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

@@ -58,9 +58,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import Any, Literal, SupportsIndex, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from specops import arrays, functions
+from specops.annotations import Array, Flag, Integers, Scalar
 from specops.functions import Asked
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank
@@ -475,17 +479,54 @@ OPERATOR = Operator(
 )
 
 
+@overload
 def max_pool(
-    x: Any,
-    window_size: Sequence[SupportsIndex],
-    strides: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    start_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    end_padding: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    dilations: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    ceil_mode: bool = False,
-    indices: bool = False,
-    out: Any = None,
-) -> Any:
+    x: npt.NDArray[Scalar],
+    window_size: Integers,
+    strides: SupportsIndex | Integers | None = None,
+    start_padding: SupportsIndex | Integers | None = None,
+    end_padding: SupportsIndex | Integers | None = None,
+    dilations: SupportsIndex | Integers | None = None,
+    ceil_mode: Flag = False,
+    indices: Literal[False] = False,
+    out: np.ndarray | None = None,
+) -> npt.NDArray[Scalar]: ...
+@overload
+def max_pool(
+    x: npt.NDArray[Scalar],
+    window_size: Integers,
+    strides: SupportsIndex | Integers | None = None,
+    start_padding: SupportsIndex | Integers | None = None,
+    end_padding: SupportsIndex | Integers | None = None,
+    dilations: SupportsIndex | Integers | None = None,
+    ceil_mode: Flag = False,
+    *,
+    indices: Literal[True],
+    out: Sequence[np.ndarray | None] | None = None,
+) -> tuple[npt.NDArray[Scalar], npt.NDArray[np.int64]]: ...
+@overload
+def max_pool(
+    x: Array,
+    window_size: Integers,
+    strides: SupportsIndex | Integers | None = None,
+    start_padding: SupportsIndex | Integers | None = None,
+    end_padding: SupportsIndex | Integers | None = None,
+    dilations: SupportsIndex | Integers | None = None,
+    ceil_mode: Flag = False,
+    indices: Flag = False,
+    out: np.ndarray | Sequence[np.ndarray | None] | None = None,
+) -> Any: ...
+def max_pool(
+    x: Array,
+    window_size: Integers,
+    strides: SupportsIndex | Integers | None = None,
+    start_padding: SupportsIndex | Integers | None = None,
+    end_padding: SupportsIndex | Integers | None = None,
+    dilations: SupportsIndex | Integers | None = None,
+    ceil_mode: Flag = False,
+    indices: Flag = False,
+    out: np.ndarray | Sequence[np.ndarray | None] | None = None,
+) -> np.ndarray | tuple[np.ndarray, ...]:
     """Greatest element within each position of a window that slides over the last dimensions, and
     its index.
 
@@ -569,8 +610,8 @@ def max_pool(
         ceil_mode,
         indices,
     )
-    result = compiled.run(inputs, out)
-    return functions.unwrapped(result) if out is None else result
+    result: np.ndarray | tuple[np.ndarray, ...] = compiled.run(inputs, out)
+    return result
 
 
 @lru_cache(maxsize=functions.KEPT, typed=True)

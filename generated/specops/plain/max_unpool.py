@@ -25,13 +25,15 @@ Decided where the page is silent:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from specops import arrays, functions
+from specops.annotations import Array, Integers, Scalar
 from specops.functions import Asked
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank
@@ -154,12 +156,26 @@ OPERATOR = Operator(
 )
 
 
+@overload
 def max_unpool(
-    x: Any,
-    indices: Any,
-    output_sizes: Sequence[SupportsIndex],
+    x: npt.NDArray[Scalar],
+    indices: Array,
+    output_sizes: Integers,
     out: np.ndarray | None = None,
-) -> Any:
+) -> npt.NDArray[Scalar]: ...
+@overload
+def max_unpool(
+    x: Array,
+    indices: Array,
+    output_sizes: Integers,
+    out: np.ndarray | None = None,
+) -> npt.NDArray[Any]: ...
+def max_unpool(
+    x: Array,
+    indices: Array,
+    output_sizes: Integers,
+    out: np.ndarray | None = None,
+) -> np.ndarray | np.generic:
     """Puts each element at its index in a larger array that is 0 elsewhere, the inverse of
     max_pool.
 
@@ -175,7 +191,8 @@ def max_unpool(
             an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        The elements at their indices; 0 where there is none. Data type: that of x.
+        The elements at their indices; 0 where there is none. Data type: that of x. A result without
+        dimensions is a NumPy scalar, unless it is in `out`.
 
     Raises:
         ValidationError: if any argument is invalid; lists every violation.
@@ -205,7 +222,7 @@ def max_unpool(
         inputs,
         output_sizes,
     )
-    result = compiled.run(inputs, out)
+    result: np.ndarray = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

@@ -30,11 +30,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import Any, Literal, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from specops import arrays, functions
+from specops.annotations import Array, Axes, Flag, Scalar
 from specops.operator import CompiledOperator
 from specops.rule_functions import unique
 from specops.tensor import Tensor, rank
@@ -183,12 +185,33 @@ OPERATOR = Operator(
 )
 
 
+@overload
 def min(
-    x: Any,
-    axis: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    keepdims: bool = False,
+    x: npt.NDArray[Scalar],
+    axis: None = None,
+    keepdims: Literal[False] = False,
+    out: None = None,
+) -> Scalar: ...
+@overload
+def min(
+    x: npt.NDArray[Scalar],
+    axis: Axes = None,
+    keepdims: Flag = False,
     out: np.ndarray | None = None,
-) -> Any:
+) -> npt.NDArray[Scalar] | Any: ...
+@overload
+def min(
+    x: Array,
+    axis: Axes = None,
+    keepdims: Flag = False,
+    out: np.ndarray | None = None,
+) -> npt.NDArray[Any] | Any: ...
+def min(
+    x: Array,
+    axis: Axes = None,
+    keepdims: Flag = False,
+    out: np.ndarray | None = None,
+) -> np.ndarray | np.generic:
     """Least element over one axis, several axes or all of them.
 
     Args:
@@ -204,7 +227,8 @@ def min(
 
     Returns:
         One element for each group, NaN where it holds one; reduced axes are dropped unless
-        `keepdims`. Data type: that of x.
+        `keepdims`. Data type: that of x. A result without dimensions is a NumPy scalar, unless it
+        is in `out`.
 
     Raises:
         ValidationError: if any argument is invalid; lists every violation.
@@ -234,7 +258,7 @@ def min(
         axis,
         keepdims,
     )
-    result = compiled.run(inputs, out)
+    result: np.ndarray = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

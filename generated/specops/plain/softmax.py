@@ -35,11 +35,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from specops import arrays, functions
+from specops.annotations import Array, Axes, Scalar
 from specops.operator import CompiledOperator
 from specops.rule_functions import unique
 from specops.tensor import Tensor, rank
@@ -138,11 +140,23 @@ OPERATOR = Operator(
 )
 
 
+@overload
 def softmax(
-    x: Any,
-    axis: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    x: npt.NDArray[Scalar],
+    axis: Axes = None,
     out: np.ndarray | None = None,
-) -> Any:
+) -> npt.NDArray[Scalar]: ...
+@overload
+def softmax(
+    x: Array,
+    axis: Axes = None,
+    out: np.ndarray | None = None,
+) -> npt.NDArray[Any]: ...
+def softmax(
+    x: Array,
+    axis: Axes = None,
+    out: np.ndarray | None = None,
+) -> np.ndarray | np.generic:
     """Exponential of each element, divided by the sum of the exponentials over one axis, several
     axes or all of them.
 
@@ -155,7 +169,8 @@ def softmax(
             an input. If None, a new array is allocated in the memory order of x.
 
     Returns:
-        Numbers from 0 to 1 that add up to 1 in each group. Data type: that of x.
+        Numbers from 0 to 1 that add up to 1 in each group. Data type: that of x. A result without
+        dimensions is a NumPy scalar, unless it is in `out`.
 
     Raises:
         ValidationError: if any argument is invalid; lists every violation.
@@ -191,7 +206,7 @@ def softmax(
         inputs,
         axis,
     )
-    result = compiled.run(inputs, out)
+    result: np.ndarray = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

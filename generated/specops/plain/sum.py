@@ -31,11 +31,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import Any, Literal, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from specops import arrays, functions
+from specops.annotations import Array, Axes, Flag, Scalar
 from specops.operator import CompiledOperator
 from specops.rule_functions import unique
 from specops.tensor import Tensor, rank
@@ -141,12 +143,33 @@ OPERATOR = Operator(
 )
 
 
+@overload
 def sum(
-    x: Any,
-    axis: SupportsIndex | Sequence[SupportsIndex] | None = None,
-    keepdims: bool = False,
+    x: npt.NDArray[Scalar],
+    axis: None = None,
+    keepdims: Literal[False] = False,
+    out: None = None,
+) -> Scalar: ...
+@overload
+def sum(
+    x: npt.NDArray[Scalar],
+    axis: Axes = None,
+    keepdims: Flag = False,
     out: np.ndarray | None = None,
-) -> Any:
+) -> npt.NDArray[Scalar] | Any: ...
+@overload
+def sum(
+    x: Array,
+    axis: Axes = None,
+    keepdims: Flag = False,
+    out: np.ndarray | None = None,
+) -> npt.NDArray[Any] | Any: ...
+def sum(
+    x: Array,
+    axis: Axes = None,
+    keepdims: Flag = False,
+    out: np.ndarray | None = None,
+) -> np.ndarray | np.generic:
     """Sum of the elements over one axis, several axes or all of them.
 
     Args:
@@ -161,7 +184,7 @@ def sum(
 
     Returns:
         One sum for each group, of nothing 0; reduced axes are dropped unless `keepdims`. Data type:
-        that of x.
+        that of x. A result without dimensions is a NumPy scalar, unless it is in `out`.
 
     Raises:
         ValidationError: if any argument is invalid; lists every violation.
@@ -196,7 +219,7 @@ def sum(
         axis,
         keepdims,
     )
-    result = compiled.run(inputs, out)
+    result: np.ndarray = compiled.run(inputs, out)
     return functions.unwrapped(result) if out is None else result
 
 

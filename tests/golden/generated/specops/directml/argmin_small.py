@@ -31,11 +31,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar
 
 import numpy as np
 
 from specops import arrays, functions
+from specops.annotations import Array, Axes
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -211,9 +212,9 @@ class ArgminSmallOperatorDesc(OperatorDesc):
 
 
 def argmin_small(
-    x: Any,
+    x: Array,
     axis_direction: str | int,
-    axes: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    axes: Axes = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Index of the least element along one or more axes.
