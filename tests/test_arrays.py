@@ -541,6 +541,27 @@ def test_where_no_default_repeats_a_number() -> None:
     assert refused(desc.validate).field == "StartPadding"
 
 
+def test_arguments_are_told_as_they_were_given() -> None:
+    """On one line, and not as the cache keeps them."""
+    told = refused(lambda: specops.argmax(PAGE, 1, untyped(np.full((8, 8), 2))))
+    assert told.field == "keepdims" and "\n" not in str(told)
+    assert told.allowed == "True, False, 1 or 0; an array to write to is given by name, as out="
+    assert refused(lambda: specops.argmax(PAGE, keepdims=untyped([]))).found == "[]"
+    assert refused(lambda: specops.max(PAGE, [-9, 0])).found == "[-9, 0]"
+    assert refused(lambda: specops.max(PAGE, (-9, 0))).found == "(-9, 0)"
+
+
+def test_the_range_of_axes_is_told_at_both_ends() -> None:
+    functions = [specops.argmax, specops.softmax, partial(dml.reduce, function="SUM")]
+    for function in functions:
+        for axis in (-3, 2, [0, 2]):
+            name = "axes" if isinstance(function, partial) else "axis"
+            told = refused(partial(untyped(function), PAGE, **{name: axis}))
+            assert told.allowed.endswith("each from -2 to 1")
+    assert refused(lambda: specops.max(np.array(1.0), 1)).allowed.endswith("there are no axes")
+    assert "from" not in refused(lambda: specops.max(PAGE, [1, 1])).allowed
+
+
 def test_axes_beyond_the_rank() -> None:
     """Out of range and repeated axes are refused under the ids of their rules."""
     assert refused(lambda: specops.argmax(PAGE, 2)).id == "axis_in_range"
@@ -751,6 +772,18 @@ def test_what_another_library_says() -> None:
     assert violation.found == "a value of type Graded (detach it first)" and not told
 
 
+def test_what_would_be_copied() -> None:
+    """As a DataFrame of several types would: what makes an array of it is told."""
+
+    class Frame:
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+            return np.array(range(2), copy=copy)
+
+    told = refused(lambda: specops.argmax(Frame()))
+    assert "Unable to avoid copy" in told.found
+    assert told.allowed.endswith("; numpy.asarray makes one")
+
+
 def test_what_to_do_with_tensors_of_torch() -> None:
     """NumPy knows nothing of their bfloat16, and an output is a NumPy array; both share the memory."""
 
@@ -789,9 +822,9 @@ def test_parts_of_an_output() -> None:
     """Sizes and data types of outputs are arguments of their own."""
     one = np.ones(2)
     told = refused(lambda: specops.max_unpool(one, np.array([0, 1]), [-1]))
-    assert (told.field, told.found) == ("out", "output_sizes = (-1,)")
+    assert (told.field, told.found) == ("output_sizes", "[-1]")
     told = refused(lambda: specops.max_unpool(one, np.array([0, 1]), untyped(4)))
-    assert (told.field, told.found) == ("out", "output_sizes = 4")
+    assert (told.field, told.found) == ("output_sizes", "4")
     told = refused(lambda: dml.argmax(np.ones((1, 2), np.float32), output_dtype="INT99"))
     assert (told.field, told.found) == ("OutputTensor", "dtype 'INT99'")
     told = refused(partial(dml.argmax, np.ones(2, np.float32), output_dtype="Int32"))

@@ -208,6 +208,14 @@ def test_names() -> None:
     steps = ahead.steps(["ARGMAX", "plain/argmax", "onnx/argmax_11"], "float32")
     ids = ["directml/argmax", "onnx/argmax_13", "plain/argmax", "onnx/argmax_11"]
     assert [step.entry.id for step in steps] == ids
+    functions = ahead.steps(
+        ["specops.max", "specops.onnx.argmax", "specops.directml.reduce"], "float32"
+    )
+    assert [step.entry.id for step in functions] == [
+        "plain/max",
+        "onnx/argmax_13",
+        "directml/reduce",
+    ]
     newest = {e.id for e in entries() if e.newest}
     assert {step.entry.id for step in ahead.steps([], "all")} == newest
 
@@ -217,6 +225,9 @@ MISTAKES: list[tuple[list[str], list[str], str]] = [
     (["softmax", "qqqq"], ["float32"], "no operator 'qqqq'; `specops list` names all"),
     (["softmax"], ["float32", "flot16"], "no data type 'flot16'; there are FLOAT32, "),
     (["softmax"], ["flot16", "all"], "BFLOAT16, BOOL, all; did you mean `FLOAT16`?"),
+    (["specops.softmx"], ["float32"], "'specops.softmx'; `specops list` names all; did you mean `plain/softmax`?"),
+    (["softmax"], ["float32", "argmax"], "; `argmax` is an operator, and operators come first"),
+    (["softmax"], ["float32,float16"], "; several are given each by itself, without commas"),
     (["softmax"], ["U3"], "no data type 'U3'; there are FLOAT32, "),
     (["plain/softmax"], ["bool", "int8"], "has data type BOOL, INT8; they have FLOAT32, FLOAT16, FLOAT64, BFLOAT16"),
 ]  # fmt: skip

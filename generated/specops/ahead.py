@@ -128,9 +128,18 @@ def _data_type(given: object) -> str:
             return given.upper()
         return data_type(given, _KNOWN)
     except NotUnderstood as problem:
-        hint = near(given, _KNOWN) if isinstance(given, str) else ""
+        hint = _hint(given) if isinstance(given, str) else ""
         message = f"there is no data type {problem.found}; there are {problem.allowed}"
         raise UsageError(message, hint) from None
+
+
+def _hint(given: str) -> str:
+    """What may have been meant by a string that is no data type."""
+    if any(e.is_called(given) for e in entries()):
+        return f"`{given}` is an operator, and operators come first"
+    if "," in given:
+        return "several are given each by itself, without commas"
+    return near(given, _KNOWN)
 
 
 def _allowed(operator: Operator) -> list[str]:

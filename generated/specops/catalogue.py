@@ -16,6 +16,7 @@ from typing import Any
 
 from specops.errors import UsageError
 
+_PACKAGES = {"specops": "plain", "specops.directml": "directml", "specops.onnx": "onnx"}
 _FEW = 3  # operators that a hint names
 
 
@@ -78,12 +79,20 @@ def entries() -> tuple[Entry, ...]:
 
 def find(name: str) -> list[Entry]:
     """The operators of a name, of ONNX the newest versions unless one is named; raises UsageError."""
-    found = [e for e in entries() if e.is_called(name)]
+    own = _of_function(name)
+    found = [e for e in entries() if e.is_called(own)]
     if not found:
         known = (n for e in entries() for n in e.names)
-        hint = _versions(name) or _named(related(name)) or near(name, known)
+        hint = _versions(own) or _named(related(own)) or near(own, known)
         raise UsageError(f"there is no operator {name[:60]!r}; `specops list` names all", hint)
     return found
+
+
+def _of_function(name: str) -> str:
+    """The name here of a function by its name in Python, as "onnx/argmax" of "specops.onnx.argmax"."""
+    package, _, function = name.rpartition(".")
+    dialect = _PACKAGES.get(package)
+    return f"{dialect}/{function}" if dialect else name
 
 
 def related(name: str) -> list[Entry]:

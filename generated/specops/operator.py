@@ -185,9 +185,9 @@ def warm_up(*operators: str, dtype: npt.DTypeLike | Iterable[npt.DTypeLike] = "F
     later call, it finds its code compiled. Numba's cache on disk keeps it for other processes.
 
     Args:
-        operators: names, as "softmax" for all that `specops list` has of this name, "plain/softmax" for the NumPy
-            function alone, or "onnx/softmax_11" for a version that is not the newest. Without a name, all operators,
-            of ONNX in their newest versions.
+        operators: names, as "softmax" for all that `specops list` has of this name, "plain/softmax" or
+            "specops.softmax" for the NumPy function alone, or "onnx/softmax_11" for a version that is not the newest.
+            Without a name, all operators, of ONNX in their newest versions.
         dtype: data type of the first input, or several: FLOAT32, FLOAT16, ..., in any case, or NumPy dtypes; "all"
             means all that an operator has. An operator is left out of those that it does not have.
 

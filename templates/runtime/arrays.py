@@ -49,6 +49,8 @@ def as_array(value: object, operator: Operator, field: str) -> np.ndarray:
     if why:
         found += f" ({why})"
         allowed = f"a NumPy array, or an object that shares its memory{_of_torch(value)}"
+        if "Unable to avoid copy" in why:  # NumPy's words
+            allowed += "; numpy.asarray makes one"
     raise operator.refusal("array", field, found, allowed)
 
 

@@ -59,7 +59,11 @@ def compiled(
         except NotUnderstood as problem:
             found.append(
                 operator.violation(
-                    "field_type", field.name, problem.found, problem.allowed, field.name
+                    "field_type",
+                    problem.argument or field.name,
+                    problem.found,
+                    problem.allowed,
+                    field.name,
                 )
             )
         except ValidationError as error:
@@ -100,6 +104,7 @@ def compiled(
         if f.sizes_argument and outputs.get(f.name, _UNASKED).sizes is not None
     }
     broken = operator.violations(values, None, frozenset(unread), told_as, shown_as)
+    broken = [_with_range(v, operator, values) for v in broken]
     found += [_with_remedy(v, operator, values, inputs) for v in broken]
     if unread and not found:
         found = [operator.not_computable(min(unread).partition(".")[0])]
@@ -111,6 +116,15 @@ def compiled(
     if found:
         raise ValidationError(_without_echoes(found, operator, outputs))
     return CompiledOperator(operator, values, described=False)
+
+
+def _with_range(v: Violation, operator: Operator, values: Mapping[str, Any]) -> Violation:
+    """Of an axis beyond the last one, told with those that there are."""
+    of = next((f.axes_of for f in operator.fields if f.name == v.field), None)
+    rule = next((r for r in operator.rules if r.id == v.id), None)
+    if of is None or rule is None or f"{of}.sizes" not in rule.reads:
+        return v
+    return replace(v, allowed=f"{v.allowed}; {reading.axes_allowed(len(values[of].sizes))}")
 
 
 def _with_remedy(
@@ -209,8 +223,7 @@ def _output(
     else:
         dtype = _own_dtype(field, values)
     if asked.sizes is not None or field.sizes is None:
-        part = f"{field.sizes_argument} ="
-        return tensor.packed(dtype, _read(part, reading.integers, asked.sizes))
+        return tensor.packed(dtype, _asked_sizes(asked.sizes, field))
     try:
         if unread.isdisjoint(f"{name}.sizes" for name in field.sizes.reads):
             return tensor.packed(dtype, tuple(field.sizes(values)))
@@ -228,7 +241,11 @@ def _asked_dtype(asked: object, operator: Operator, field: str, values: Mapping[
         ValidationError: it is one that NumPy has, but no tensor, or not in this byte order.
     """
     allowed = operator.data_types(field, values)
-    dtype = _read("dtype", reading.numpy_dtype, asked, allowed)
+    try:
+        dtype = reading.numpy_dtype(asked, allowed)
+    except NotUnderstood as problem:
+        problem.found = f"dtype {problem.found}"
+        raise
     name = tensor.named(dtype)
     if name is None or not (dtype.isnative or name in allowed):
         raise ValidationError([arrays.no_data_type(dtype, operator, field, allowed)])
@@ -237,12 +254,12 @@ def _asked_dtype(asked: object, operator: Operator, field: str, values: Mapping[
     return name
 
 
-def _read(part: str, reader: Any, *arguments: Any) -> Any:
-    """A part of an output, as `reader` understands it; a caller gives it as an argument of its own."""
+def _asked_sizes(asked: object, field: Field) -> tuple[int, ...]:
+    """The sizes that are asked of an output. Raises NotUnderstood, which blames the argument they are given by."""
     try:
-        return reader(*arguments)
+        return reading.integers(asked)
     except NotUnderstood as problem:
-        problem.found = f"{part} {problem.found}"
+        problem.argument = field.sizes_argument
         raise
 
 
@@ -304,7 +321,12 @@ def cached(make: Any, inputs: Sequence[np.ndarray], *arguments: Any) -> Any:
         # Such arguments may run code that changes an array's shape.
         compiled.checked(inputs)
         return compiled
-    return make(described, *key)
+    try:
+        return make(described, *key)
+    except ValidationError:
+        return make.__wrapped__(
+            described, *arguments
+        )  # which tells the arguments as they were given
 
 
 def output_dtype(asked: object, out: Any, position: int = 0) -> object:

@@ -23,7 +23,12 @@ _INT_MAX = 2**63 - 1
 
 
 class NotUnderstood(Exception):
-    """A value that is not of its field's type: what was found, and what is allowed."""
+    """A value that is not of its field's type: what was found, and what is allowed.
+
+    `argument` is the one to blame in place of the field, if there is one.
+    """
+
+    argument: str | None = None
 
     def __init__(self, value: object, allowed: str) -> None:
         super().__init__()
@@ -31,6 +36,7 @@ class NotUnderstood(Exception):
             text = repr(value)
         except Exception:  # an integer of too many digits, or what a class likes
             text = f"a value of type {type(value).__name__}"
+        text = " ".join(line.strip() for line in text.splitlines())
         self.found, self.allowed = text if len(text) <= 60 else f"{text[:57]}...", allowed
 
 
@@ -101,7 +107,10 @@ def boolean(value: object) -> bool:
         not isinstance(value, np.ndarray) and _index(value) in (0, 1)
     ):
         return bool(value)
-    raise NotUnderstood(value, "True, False, 1 or 0")
+    allowed = "True, False, 1 or 0"
+    if isinstance(value, np.ndarray):
+        allowed += "; an array to write to is given by name, as out="
+    raise NotUnderstood(value, allowed)
 
 
 def enum_value(value: object, name: str) -> str:
@@ -201,17 +210,21 @@ def axes(value: object, rank: int) -> int | tuple[int, ...]:
     """
     if value is None:
         return tuple(range(rank))
-    allowed = "None, 0, -1 or an empty sequence, for there are no axes"
-    if rank:
-        allowed = f"None, an integer or a sequence of integers, each from {-rank} to {rank - 1}"
     entries = _entries(value)
     numbers = [_index(axis) for axis in ([value] if entries is None else entries)]
     # Where there are no dimensions, an integer counts as if there were one, as NumPy has it.
     least = -1 if entries is None and not rank else -rank
     out = tuple(n for n in numbers if n is not None and least <= n <= _UINT_MAX)
     if len(out) < len(numbers):
-        raise NotUnderstood(value, allowed)
+        raise NotUnderstood(value, axes_allowed(rank))
     return out[0] if entries is None else out
+
+
+def axes_allowed(rank: int) -> str:
+    """What axes may be, for a message."""
+    if not rank:
+        return "None, 0, -1 or an empty sequence, for there are no axes"
+    return f"None, an integer or a sequence of integers, each from {-rank} to {rank - 1}"
 
 
 def from_first(given: int | tuple[int, ...], rank: int) -> tuple[int, ...]:

@@ -579,7 +579,8 @@ def average_pooling_grad(
         windows. Data type: that of x.
 
     Raises:
-        ValidationError: if any argument is invalid; lists every violation. Violations name x
+        ValidationError: if any argument is invalid; lists every violation. An input that is no
+            array is told before all others, `out` after them. Violations name x
             `InputGradientTensor`, as the page does.
         NoMemoryError: if there is no memory for an output, or for a thread's scratch; a
             MemoryError.

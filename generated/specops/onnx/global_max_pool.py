@@ -74,8 +74,9 @@ def global_max_pool(
         of x.
 
     Raises:
-        ValidationError: if any argument is invalid; lists every violation. Violations name x `X`,
-            as the page does.
+        ValidationError: if any argument is invalid; lists every violation. An input that is no
+            array is told before all others, `out` after them. Violations name x `X`, as the page
+            does.
         NoMemoryError: if there is no memory for an output, or for a thread's scratch; a
             MemoryError.
         SpecopsError: if NUMBA_DISABLE_JIT is set, so that no kernel can be compiled.

@@ -500,7 +500,8 @@ def average_pool(
         does not count. Data type: that of x.
 
     Raises:
-        ValidationError: if any argument is invalid; lists every violation.
+        ValidationError: if any argument is invalid; lists every violation. An input that is no
+            array is told before all others, `out` after them.
         NoMemoryError: if there is no memory for an output, or for a thread's scratch; a
             MemoryError.
         SpecopsError: if NUMBA_DISABLE_JIT is set, so that no kernel can be compiled.
