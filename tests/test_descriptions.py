@@ -95,6 +95,11 @@ def test_descriptions_without_a_view() -> None:
         (TensorDesc("FLOAT32", [0]), ["sizes_positive"]),
         (TensorDesc("FLOAT32", [3], Strides=[1, 1]), ["strides_length"]),
         (TensorDesc("FLOAT32", [3], TotalTensorSizeInBytes=8), ["total_size"]),
+        (TensorDesc("FLOAT32", [2**31, 1], Strides=[2**32 - 1, 1]), ["total_size_in_64_bits"]),
+        (
+            TensorDesc("INT16", [2**32 - 1], [2**32 - 1], TotalTensorSizeInBytes=8),
+            ["total_size_in_64_bits"],
+        ),
     ):
         calls = (
             wrong.empty,
@@ -113,6 +118,8 @@ def test_descriptions_without_a_view() -> None:
 
 def test_a_description_too_large_for_memory() -> None:
     """It has a size, but no array: an error of this package."""
+    largest = TensorDesc("UINT8", [2**32 - 1], Strides=[2**32 - 1])
+    assert largest.implied_bytes == (2**32 - 2) * (2**32 - 1) + 2
     far = TensorDesc("FLOAT64", [2**16, 2**15], Strides=[2**32 - 1, 2**31])
     assert far.implied_bytes > 2**50
     with pytest.raises(NoMemoryError, match="no memory for TensorDesc") as caught:

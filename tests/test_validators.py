@@ -150,7 +150,11 @@ def tensor_faults(name: str, tensor: Described) -> tuple[Faults, set[str]]:
         ids.add("strides_length")
     elif 0 not in sizes:
         total = tensor.TotalTensorSizeInBytes.meaning
-        if total is not None and total < least_bytes(sizes, strides, item):
+        least = least_bytes(sizes, strides, item)
+        if least >= 2**64 and "element_count" not in ids:
+            ids.add("total_size_in_64_bits")
+            lost.add("Sizes")
+        elif total is not None and total < least:
             ids.add("total_size")
         if name == "OutputTensor" and strides is not None and not elements_apart(sizes, strides):
             ids.add("output_overlap")
@@ -431,6 +435,8 @@ def change_tensor(draw: Draw, tensor: Described) -> None:
         if strides in (None, BROKEN):
             strides = tuple(math.prod(sizes[d + 1 :]) % 2**32 for d in range(len(sizes)))
         tensor.Strides = changed_list(draw, strides, [0, 1, 2, 3, 4, 6, 30, 1000, 2**32 - 1])
+        if max(sizes, default=0) >= 2**31 and draw.chance(0.9):
+            tensor.Strides = numbers(draw, [2**32 - 1] * len(sizes))
         if garbage:
             tensor.Strides = broken(draw, [v for v in NO_LISTS if v is not None])
     elif member == "Flags":
@@ -446,7 +452,8 @@ def change_tensor(draw: Draw, tensor: Described) -> None:
         known = BROKEN not in (tensor.DataType.meaning, tensor.Sizes.meaning, strides)
         if known and 0 not in sizes and (strides is None or len(strides) == len(sizes)):
             least = least_bytes(sizes, strides, BYTES[tensor.DataType.meaning])
-        value = max(0, draw.one([least - 1, least - 4, least, 0, 2**64 - 1]))
+        value = draw.one([least - 1, least - 4, least, 0, 2**64 - 1])
+        value = min(max(0, value), 2**64 - 1)
         wrong = broken(draw, NO_INTEGERS)
         tensor.TotalTensorSizeInBytes = wrong if garbage else number(draw, value)
     else:

@@ -46,6 +46,14 @@ def element_count(tensor: Tensor) -> bool:
     return product(tensor.sizes) <= 4294967295
 
 
+def total_size_in_64_bits(tensor: Tensor) -> bool:
+    """The size of the buffer in bytes is below 2**64.
+
+    Page: TotalTensorSizeInBytes.
+    """
+    return implied_bytes(tensor) <= 18446744073709551615
+
+
 def total_size(tensor: Tensor) -> bool:
     """TotalTensorSizeInBytes covers the last element, rounded up to a multiple of 4.
 
@@ -122,13 +130,22 @@ TENSOR_RULES = (
         reads=("tensor.sizes",),
     ),
     Rule(
+        "total_size_in_64_bits",
+        field="sizes",
+        check=total_size_in_64_bits,
+        allowed="the size of the buffer in bytes is below 2**64",
+        origin="TotalTensorSizeInBytes",
+        reads=("tensor.sizes", "tensor.strides", "tensor.dtype"),
+        needs=("sizes_positive", "strides_length", "element_count"),
+    ),
+    Rule(
         "total_size",
         field="total_bytes",
         check=total_size,
         allowed="TotalTensorSizeInBytes covers the last element, rounded up to a multiple of 4",
         origin="TotalTensorSizeInBytes",
         reads=("tensor.total_bytes", "tensor.sizes", "tensor.strides", "tensor.dtype"),
-        needs=("sizes_positive", "strides_length"),
+        needs=("sizes_positive", "strides_length", "total_size_in_64_bits"),
     ),
     Rule(
         "alignment",

@@ -304,6 +304,16 @@ VIOLATIONS = [
     ("strides_length", "OutputTensor", {"OutputTensor.strides": [1, 1, 1, 1, 1, 1, 1, 1, 1]}),
     ("element_count", "InputTensor", {"InputTensor.sizes": [65536, 65536]}),
     ("element_count", "OutputTensor", {"OutputTensor.sizes": [65536, 65536]}),
+    (
+        "total_size_in_64_bits",
+        "InputTensor",
+        {"InputTensor.sizes": [4294967295], "InputTensor.strides": [4294967295]},
+    ),
+    (
+        "total_size_in_64_bits",
+        "OutputTensor",
+        {"OutputTensor.sizes": [4294967295], "OutputTensor.strides": [4294967295]},
+    ),
     ("total_size", "InputTensor", {"InputTensor.total_bytes": 0}),
     ("total_size", "OutputTensor", {"OutputTensor.total_bytes": 0}),
     ("alignment", "InputTensor", {"InputTensor.alignment": 12}),

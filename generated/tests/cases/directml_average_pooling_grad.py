@@ -188,6 +188,16 @@ VIOLATIONS = [
     ),
     ("element_count", "InputGradientTensor", {"InputGradientTensor.sizes": [65536, 65536]}),
     ("element_count", "OutputGradientTensor", {"OutputGradientTensor.sizes": [65536, 65536]}),
+    (
+        "total_size_in_64_bits",
+        "InputGradientTensor",
+        {"InputGradientTensor.sizes": [4294967295], "InputGradientTensor.strides": [4294967295]},
+    ),
+    (
+        "total_size_in_64_bits",
+        "OutputGradientTensor",
+        {"OutputGradientTensor.sizes": [4294967295], "OutputGradientTensor.strides": [4294967295]},
+    ),
     ("total_size", "InputGradientTensor", {"InputGradientTensor.total_bytes": 0}),
     ("total_size", "OutputGradientTensor", {"OutputGradientTensor.total_bytes": 0}),
     ("alignment", "InputGradientTensor", {"InputGradientTensor.alignment": 12}),

@@ -329,6 +329,21 @@ VIOLATIONS = [
     ("element_count", "InputTensor", {"InputTensor.sizes": [65536, 65536]}),
     ("element_count", "OutputTensor", {"OutputTensor.sizes": [65536, 65536]}),
     ("element_count", "OutputIndicesTensor", {"OutputIndicesTensor.sizes": [65536, 65536]}),
+    (
+        "total_size_in_64_bits",
+        "InputTensor",
+        {"InputTensor.sizes": [4294967295], "InputTensor.strides": [4294967295]},
+    ),
+    (
+        "total_size_in_64_bits",
+        "OutputTensor",
+        {"OutputTensor.sizes": [4294967295], "OutputTensor.strides": [4294967295]},
+    ),
+    (
+        "total_size_in_64_bits",
+        "OutputIndicesTensor",
+        {"OutputIndicesTensor.sizes": [4294967295], "OutputIndicesTensor.strides": [4294967295]},
+    ),
     ("total_size", "InputTensor", {"InputTensor.total_bytes": 0}),
     ("total_size", "OutputTensor", {"OutputTensor.total_bytes": 0}),
     ("total_size", "OutputIndicesTensor", {"OutputIndicesTensor.total_bytes": 0}),

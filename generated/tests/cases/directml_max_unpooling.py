@@ -72,6 +72,21 @@ VIOLATIONS = [
     ("element_count", "InputTensor", {"InputTensor.sizes": [65536, 65536]}),
     ("element_count", "IndicesTensor", {"IndicesTensor.sizes": [65536, 65536]}),
     ("element_count", "OutputTensor", {"OutputTensor.sizes": [65536, 65536]}),
+    (
+        "total_size_in_64_bits",
+        "InputTensor",
+        {"InputTensor.sizes": [4294967295], "InputTensor.strides": [4294967295]},
+    ),
+    (
+        "total_size_in_64_bits",
+        "IndicesTensor",
+        {"IndicesTensor.sizes": [4294967295], "IndicesTensor.strides": [4294967295]},
+    ),
+    (
+        "total_size_in_64_bits",
+        "OutputTensor",
+        {"OutputTensor.sizes": [4294967295], "OutputTensor.strides": [4294967295]},
+    ),
     ("total_size", "InputTensor", {"InputTensor.total_bytes": 0}),
     ("total_size", "IndicesTensor", {"IndicesTensor.total_bytes": 0}),
     ("total_size", "OutputTensor", {"OutputTensor.total_bytes": 0}),
