@@ -402,6 +402,33 @@ def test_versions_follow_the_operator_set() -> None:
     assert y.sum() == 4
 
 
+def test_attributes_without_a_type() -> None:
+    """Version 1 of the IR has none: the field that is set tells the kind; all later ones must have it."""
+    pool = one("MaxPool", (1, 1, 4), 1, kernel_shape=[2], auto_pad="VALID")
+    argmax = one("ArgMax", (2, 3), 1, axis=1, keepdims=0)
+    constant = model_of([helper.make_node("Constant", [], ["y"])], [], ["y"], 1)
+    constant.graph.node[0].attribute.add(name="value").t.CopyFrom(numpy_helper.from_array(X))
+    line = np.array([[[1, 5, 2, 0]]], np.float32)
+    for model, inputs, wanted in (
+        (pool, [line], [[[5, 5, 2]]]),
+        (argmax, [X], [1, 0]),
+        (constant, [], X.tolist()),
+    ):
+        del model.opset_import[:]
+        model.ir_version = 1
+        for attribute in model.graph.node[0].attribute:
+            attribute.ClearField("type")
+        assert backend.run_model(model, inputs).y.tolist() == wanted
+        model.graph.node[0].attribute[0].f = 1.5
+        with pytest.raises(SpecopsError, match="has no type"):
+            backend.prepare(model)
+    with pytest.raises(ValidationError, match=r"kernel_shape: found a value of kind FLOAT"):
+        wrong = one("MaxPool", (1, 1, 4), 1, kernel_shape=1.5)
+        wrong.graph.node[0].attribute[0].ClearField("type")
+        wrong.ir_version = 1
+        backend.prepare(wrong)
+
+
 def test_the_long_name_of_the_domain() -> None:
     model = one("Softmax")
     model.graph.node[0].domain = model.opset_import[0].domain = "ai.onnx"
@@ -1243,7 +1270,12 @@ def test_tensors_outside_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(X.tobytes())
     folder = tmp_path / "model"
     folder.mkdir()
-    outside = ["../model/../secret", "../secret", str(tmp_path / "secret"), ".", ""]
+    (folder / "inside").write_bytes(X.tobytes())
+    up = ["../model/../secret", "../secret", str(tmp_path / "secret"), "../model/inside"]
+    for location in [*up, "a/../inside", str(folder / "inside")]:
+        with pytest.raises(SpecopsError, match=r'below the model\'s folder, without "\.\."'):
+            backend.prepare(external(folder, location, None))
+    outside = [".", ""]
     try:
         (folder / "link").symlink_to(tmp_path / "secret")
         (folder / "up").symlink_to(tmp_path, target_is_directory=True)

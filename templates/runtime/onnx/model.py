@@ -38,6 +38,20 @@ _TYPED_DATA = {
 }
 _BITS = ("FLOAT16", "BFLOAT16")  # whose typed data are their bits as integers
 
+# The kind of an attribute by the field that holds its value, as far as version 1 of the IR has them.
+_KINDS = {
+    "f": "FLOAT",
+    "i": "INT",
+    "s": "STRING",
+    "t": "TENSOR",
+    "g": "GRAPH",
+    "floats": "FLOATS",
+    "ints": "INTS",
+    "strings": "STRINGS",
+    "tensors": "TENSORS",
+    "graphs": "GRAPHS",
+}
+
 
 @dataclass(frozen=True)
 class Value:
@@ -298,8 +312,7 @@ class _Reader:
         where = f"{node}: attribute {quoted(proto.name)}"
         if proto.ref_attr_name:
             raise self.invalid(f"{where} refers to an attribute of a function")
-        kinds = onnx.AttributeProto.AttributeType.DESCRIPTOR.values_by_number
-        kind = kinds[proto.type].name if proto.type in kinds else "UNDEFINED"
+        kind = self.kind(proto)
         if kind == "UNDEFINED":
             raise self.invalid(f"{where} has no type")
         constant = node.operator == "Constant" and node.domain == "ai.onnx" and not node.function
@@ -321,6 +334,14 @@ class _Reader:
         elif proto.name in ("value_string", "value_strings") and constant:
             self.missing.append(f"{where} is a tensor of strings")
         return Attribute(kind, value)
+
+    def kind(self, proto: Any) -> str:
+        """The kind of an attribute; of version 1 of the IR, which had no types, the one whose field is set."""
+        kinds = onnx.AttributeProto.AttributeType.DESCRIPTOR.values_by_number
+        if self.proto.ir_version == 1 and not proto.HasField("type"):
+            given = [_KINDS[f.name] for f, _ in proto.ListFields() if f.name in _KINDS]
+            return given[0] if len(given) == 1 else "UNDEFINED"
+        return kinds[proto.type].name if proto.type in kinds else "UNDEFINED"
 
     # --- tensors ---
 
@@ -419,9 +440,14 @@ class _Reader:
             raise SpecopsError(
                 f"{where} is stored in another file, {quoted(location)}: give the model by its path"
             )
+        relative = Path(location)
+        if relative.anchor or ".." in relative.parts:
+            raise self.invalid(
+                f'{where} is stored at {quoted(location)}; allowed: a path below the model\'s folder, without ".."'
+            )
         folder = self.folder.resolve()
-        path = (folder / location).resolve()
-        if not location or not path.is_relative_to(folder) or path == folder:
+        path = (folder / relative).resolve()
+        if path == folder or not path.is_relative_to(folder):
             raise self.invalid(
                 f"{where} is stored outside the model's folder, at {quoted(location)}"
             )
