@@ -63,11 +63,10 @@ class Given:
         for field in self.spec.fields:
             part = "expect" if field.kind == "output" else "given"
             place: KeyPath = (*path, part, field.name)
-            given = getattr(example, part).get(field.name)
             if field.type != "tensor":
                 continue
-            if given is not None:
-                values[field.name] = self.tensor(given, place)
+            if field.name in getattr(example, part):
+                values[field.name] = self.tensor(getattr(example, part)[field.name], place)
             elif field.optional is not None:
                 values[field.name] = None
             else:
@@ -81,7 +80,7 @@ class Given:
         for field in self.spec.fields:
             if field.type == "tensor":
                 continue
-            if given.get(field.name) is not None:
+            if field.name in given:
                 values[field.name] = self.attribute(field, given[field.name], (*path, field.name))
             elif not self.computed(field):
                 if field.default is None:
@@ -209,7 +208,7 @@ class Given:
                 "E104",
                 f"expected {field.type} for `{field.name}`",
                 self.document.span(path),
-                f"found `{yaml_word(given)[:40]}`",
+                "found nothing" if given is None else f"found `{yaml_word(given)[:40]}`",
                 help=suggestion(str(given), enum.values)
                 if enum
                 else f"{field.type} is {field_type(field.type).given}",

@@ -19,6 +19,7 @@ from pydantic import (
     Field,
     StringConstraints,
     ValidationInfo,
+    field_validator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -109,6 +110,14 @@ def _key(description: str, default: Any = ...) -> Any:
 
 class Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _something(cls, value: Any, info: ValidationInfo) -> Any:
+        """A key that may be left out has a value where it stands: else a forgotten one would read as left out."""
+        if value is None and cls.model_fields[info.field_name or ""].default is None:
+            raise PydanticCustomError("nothing", "nothing")
+        return value
 
 
 # --- vocabulary.yaml ---
@@ -319,10 +328,10 @@ class TensorSupport(Ranked):
     dtypes: Annotated[list[DataType], Field(min_length=1)]
 
 
-class SupportRow(BaseModel):
+class SupportRow(Strict):
     """One table of the page: what each tensor may be from a feature level on. The other keys are tensor fields."""
 
-    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, TensorSupport] = Field(init=False)
     since: Level | None = None
     when: dict[Name, Annotated[list[Name], Field(min_length=1)]] | None = _key(
@@ -377,10 +386,10 @@ class Meaning(Strict):
     decided: Reason | None = _key(_DECIDED, None)
 
 
-class Semantics(BaseModel):
+class Semantics(Strict):
     """The kernel and what it is told. The other keys are the kernel's parameters."""
 
-    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Meaning] = Field(init=False)
     kernel: Kernel
 

@@ -174,6 +174,7 @@ _EXPECTED = {
     "int_type": "a whole number",
     "bool_type": "true or false",
 }
+_TYPES = {"string": "a text", "integer": "a whole number", "object": "a mapping"}
 _PATTERNS = {
     RANKS: "ranks are two numbers, as in `1..8`",
     ADDRESS: "an address begins with https:// and has no blanks, quotes, backslashes or braces",
@@ -271,6 +272,9 @@ def _wrong_default(error: Any, document: Document, report: Report) -> None:
 
 def _wrong_value(error: Any, shape: _Shape, document: Document, report: Report) -> None:
     kind, path, context = error["type"], error["loc"], error.get("ctx", {})
+    if kind == "nothing":
+        _nothing(path, shape, document, report)
+        return
     span = document.key_span(path) if error["of_key"] else document.span(path)
     found = _found(error["input"])
     if kind == "unknown_word":
@@ -313,6 +317,14 @@ def _wrong_value(error: Any, shape: _Shape, document: Document, report: Report) 
             help = f"write it without quotes: {error['input']}"
         help = help or _form(shape.at(path), error["input"])
         report.add("E104", f"expected {expected}", span, f"found {found}", help=help)
+
+
+def _nothing(path: KeyPath, shape: _Shape, document: Document, report: Report) -> None:
+    """Tell of a key without a value, which may be left out."""
+    node = shape.at(path)
+    expected = _TYPES.get("string" if "enum" in node else node.get("type", ""), "a value")
+    help = "write its value, or leave the key out"
+    report.add("E104", f"expected {expected}", document.span(path), "found nothing", help=help)
 
 
 def _found(value: object) -> str:

@@ -148,11 +148,6 @@ class Fields(Subject):
 
     def default(self, field: model.FieldSpec, path: KeyPath) -> None:
         if field.default is None:
-            if path in self.document.values:
-                help = "leave the key out where callers must give the field"
-                self.report.add(
-                    "E104", "expected a value", self.document.span(path), "found nothing", help=help
-                )
             return
         if field.type.endswith("[]") and isinstance(field.default, str):
             self.default_expression(field, path)
