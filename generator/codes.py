@@ -5,7 +5,8 @@ from __future__ import annotations
 CODES = {
     "E001": "The file is not readable as YAML.",
     "E002": "A key stands twice in one mapping; YAML readers would silently keep the second.",
-    "E003": "A part of YAML that specs do without: anchors, aliases, tags, several documents, keys that are no words.",
+    "E003": "A part of YAML that specs do without: anchors, aliases, tags, several documents, keys that are no words,"
+    " comments behind a text without quotes.",
     "E004": "A plain scalar that YAML 1.1 and YAML 1.2 read differently, as no, 3_0 or 2:30. Quote it.",
     "E005": "What cannot be read: a file that is missing, not UTF-8, too large, nested too deeply or in a wrong place,"
     " a tree without specs, errors beyond the 200 that are kept.",

@@ -1,8 +1,9 @@
 """YAML text -> plain data, with the place of every key and value.
 
-Only the part of YAML that cannot surprise: no anchors, aliases, tags or several documents, no duplicate keys, and no
-plain scalar that YAML 1.1 and YAML 1.2 read differently (`no`, `3_0`, `0o17`). Built from parser events with a stack of
-our own, so that neither nesting nor aliases can exhaust memory or the interpreter's stack.
+Only the part of YAML that cannot surprise: no anchors, aliases, tags or several documents, no duplicate keys, no
+comment behind a text without quotes, and no plain scalar that YAML 1.1 and YAML 1.2 read differently (`no`, `3_0`,
+`0o17`). Built from parser events with a stack of our own, so that neither nesting nor aliases can exhaust memory or the
+interpreter's stack.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _C_LOADER = getattr(yaml, "CLoader", None)
 _OTHER_BREAK = re.compile("[\r\x85\u2028\u2029]")  # "\r\n" is "\n" by now
 # In front of a comment; texts are ASCII.
 _OTHER_BLANK = re.compile("^[^#\n]*?([\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000])", re.MULTILINE)
+_COMMENT = re.compile("[ \t]*#")
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
 _HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?\Z")
@@ -232,6 +234,8 @@ class _Builder:
             self.key(event, plain)
             return
         value = self.plain_value(event) if plain and event.tag is None else event.value
+        if plain and (value is None or isinstance(value, str)):
+            self.check_end(event)
         path = self.accept(value, event)
         quoted = event.style in ('"', "'")
         same_line = event.start_mark.line == event.end_mark.line
@@ -241,6 +245,20 @@ class _Builder:
             if quoted:
                 span = self.document.values[path]
                 self.document.values[path] = span.shifted(1, span.length - 2)
+
+    def check_end(self, event: Any) -> None:
+        """No comment stands behind a text without quotes: it may be meant as a part of it."""
+        line, column = event.end_mark.line, event.end_mark.column
+        text = self.report.lines[self.document.file][line]
+        if _COMMENT.match(text, column):
+            begin = text.index("#", column)
+            self.report.add(
+                "E003",
+                "a comment behind a text",
+                Span(self.document.file, line + 1, begin + 1, len(text) - begin),
+                "a comment begins here",
+                help="quote the text if this is a part of it, else write the comment on a line of its own",
+            )
 
     def plain_value(self, event: Any) -> object:
         text = event.value
@@ -330,4 +348,8 @@ class _Builder:
     def place(self, event: Any) -> Span:
         start, end = event.start_mark, event.end_mark
         length = end.column - start.column if end.line == start.line else 1
-        return Span(self.document.file, start.line + 1, start.column + 1, max(1, length))
+        column = start.column
+        if isinstance(event, yaml.ScalarEvent) and start.index == end.index:
+            # Nothing: the parsers differ in whether it begins behind blanks.
+            column = len(self.report.lines[self.document.file][start.line][:column].rstrip(" "))
+        return Span(self.document.file, start.line + 1, column + 1, max(1, length))

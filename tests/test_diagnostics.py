@@ -85,6 +85,16 @@ def test_base_is_good(run: Run) -> None:
     assert (result.code, result.err) == (exits.OK, "")
 
 
+def test_comments_that_cut_nothing_off(tmp_path: Path, run: Run) -> None:
+    """On lines of their own, behind keys, brackets, quotes and numbers."""
+    tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)
+    text = tree.text(trees.ARGMAX)
+    ends = re.compile(r'([]}":])$', re.MULTILINE)
+    tree.write(trees.ARGMAX, ends.sub(r"\1  # of it", text).replace("\n", "\n# of all\n"))
+    assert tree.text(trees.ARGMAX).count("of it") > 10
+    assert (tree("lint").code, tree("lint").err) == (exits.OK, "")
+
+
 def test_every_code_has_a_case() -> None:
     """No code without a case, no case without a code, no text without a case."""
     sources = [p.read_text(encoding="utf-8") for p in (trees.PROJECT / "generator").glob("*.py")]
