@@ -6,7 +6,7 @@ An example must satisfy every constraint; a constraint must be broken by its own
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from generator import model
@@ -16,6 +16,7 @@ from generator.expr import Expr, bounds
 from generator.expr.evaluator import Budget, BudgetSpent
 from generator.given import Given
 from generator.model import Example, SpecTree, TensorConstraint
+from generator.names import yaml_word
 from generator.resolve import Operator, Rule, Use
 from generator.source import Document, KeyPath
 from generator.tensors import Tensor
@@ -26,6 +27,28 @@ class AllowedCall(NamedTuple):
 
     support: model.TensorSupport
     elements: list[int] | None
+
+
+class Broken(NamedTuple):
+    """A constraint that fails; one of each tensor with the tensor that breaks it."""
+
+    rule: Rule
+    tensor: str = ""
+
+    @property
+    def field(self) -> str:
+        """The field to blame."""
+        return self.tensor or self.rule.field
+
+    def found(self, values: Mapping[str, Any]) -> str:
+        """What decides it, as validators show it."""
+        shown = []
+        for read in self.rule.require.reads:
+            name, _, part = read.partition(".")
+            value = values[self.tensor or name]
+            value = getattr(value, part) if part else value
+            shown.append(f"{self.tensor or name}{'.' * bool(part)}{part} = {_shown(value)}")
+        return f"found {', '.join(shown)}"
 
 
 class SelfTest:
@@ -133,12 +156,17 @@ class SelfTest:
         except BudgetSpent:
             self.too_long("the cases of an equivalence")
             return None
-        for id in broken:
+        for b in {
+            b.rule.id: b for b in reversed(broken)
+        }.values():  # an output follows from an input
+            given = self.spec.tensors("input")[0].name
+            at = (*path[:-1], "sizes") if b.field == given else (*path, b.field)
             self.report.add(
                 "E220",
-                f"a case breaks constraint `{id}` of {self.operator.id}",
-                self.document.key_span(path),
-                "both calls must satisfy every constraint",
+                f"a case breaks constraint `{b.rule.id}` of {self.operator.id}",
+                self.document.keys.get(at) or self.document.key_span(path),
+                b.found(values),
+                help=f"both calls must satisfy every constraint; allowed: {b.rule.allowed}",
             )
         return elements
 
@@ -229,26 +257,25 @@ class SelfTest:
             return
 
     def example(self, example: Example, values: dict[str, Any], path: KeyPath) -> None:
-        span, start = self.document.span((*path, "id")), self.report.count
+        span, keys = self.document.span((*path, "id")), self.document.keys
+        start = self.report.count
         broken = self.broken(values)
         good = not broken and self.computable(example, values, span)
-        for id in broken:
-            rule = next(
-                r for r in (*self.operator.rules, *(r for r, _ in self.tensor_rules)) if r.id == id
-            )
-            note = Note(self.rule_span(rule), "constraint")
+        for b in broken:
+            parts: list[KeyPath] = [(*path, part, b.field) for part in ("given", "expect")]
             self.report.add(
                 "E220",
-                f"example `{example.id}` breaks constraint `{id}`",
-                span,
-                "an example must satisfy every constraint",
-                notes=[note],
+                f"example `{example.id}` breaks constraint `{b.rule.id}`",
+                next((keys[part] for part in parts if part in keys), span),
+                b.found(values),
+                notes=[Note(self.rule_span(b.rule), "constraint")],
+                help=f"allowed: {b.rule.allowed}",
             )
         for field in self.spec.tensors():
             before = self.report.count
             self.supported(example, field, values, path)
             if good and self.report.count == before:
-                self.sized(example, field, values, span)
+                self.sized(example, field, values, path)
         if good and self.report.count == start:
             self.required(example, values, span)
 
@@ -280,7 +307,7 @@ class SelfTest:
             )
 
     def sized(
-        self, example: Example, field: model.FieldSpec, values: dict[str, Any], span: Span
+        self, example: Example, field: model.FieldSpec, values: dict[str, Any], path: KeyPath
     ) -> None:
         """An output of an example has the sizes that the functions give it, where callers give none."""
         sizes, tensor = self.operator.sizes.get(field.name), values[field.name]
@@ -291,7 +318,7 @@ class SelfTest:
             self.report.add(
                 "E224",
                 f"example `{example.id}`: {field.name} has sizes {list(tensor.sizes)}",
-                span,
+                self.document.span((*path, "expect", field.name, "data")),
                 f"`sizes` of the field gives {list(inferred)}",
             )
 
@@ -315,7 +342,7 @@ class SelfTest:
             place = document.span((*rule.path, "violate", key))
             self.report.add("E223", f"`violate` of `{rule.id}` does not fit: {error}", place)
             return
-        broken = self.broken(values)
+        broken = [b.rule.id for b in self.broken(values)]
         others = [id for id in broken if id != rule.id]
         if rule.id not in broken:
             first_one = f"it changes the first example, `{self.spec.examples[0].id}`"
@@ -356,9 +383,9 @@ class SelfTest:
             )
         return self.remembered[key]
 
-    def broken(self, values: Mapping[str, Any]) -> list[str]:
-        """The ids of the constraints that fail. Tensors come first; a rule that reads what failed there is skipped."""
-        failed: list[str] = []
+    def broken(self, values: Mapping[str, Any]) -> list[Broken]:
+        """The constraints that fail. Tensors come first; a rule that reads what failed there is skipped."""
+        failed: list[Broken] = []
         bad: set[str] = set()
         for field in self.spec.tensors():
             if values[field.name] is None:
@@ -371,12 +398,12 @@ class SelfTest:
                     continue
                 if not self.tensor_holds(rule, values[field.name]):
                     failed_here.append(rule.id)
+                    failed.append(Broken(rule, field.name))
                     bad.add(f"{field.name}.{rule.field}")
-            failed += failed_here
         for name, derived in self.operator.derived.items():
             if any(read in bad or f"{read}.sizes" in bad for read in derived.names()):
                 bad.add(name)
-        unsettled = set(failed)  # rules that failed or could not be asked
+        unsettled = {b.rule.id for b in failed}  # rules that failed or could not be asked
         for rule in self.operator.rules:
             heads = {read.split(".")[0] for read in rule.require.reads}
             if any(name in values and values[name] is None for name in heads):
@@ -390,7 +417,7 @@ class SelfTest:
                 unsettled.add(rule.id)
             elif not rule.require.holds(values, self.data_types, self.budget):
                 unsettled.add(rule.id)
-                failed.append(rule.id)
+                failed.append(Broken(rule))
         return failed
 
 
@@ -407,6 +434,6 @@ def tensor_patches(
 
 
 def _shown(value: Any) -> str:
-    """What a kernel is given, in a message: of a tensor its sizes."""
+    """What a rule or a kernel is given, in a message: of a tensor its sizes."""
     found = value.sizes if isinstance(value, Tensor) else value
-    return str(list(found) if isinstance(found, Sequence) else found)
+    return yaml_word(list(found) if isinstance(found, range) else found)
