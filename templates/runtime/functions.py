@@ -324,9 +324,8 @@ def cached(make: Any, inputs: Sequence[np.ndarray], *arguments: Any) -> Any:
     try:
         return make(described, *key)
     except ValidationError:
-        return make.__wrapped__(
-            described, *arguments
-        )  # which tells the arguments as they were given
+        # Told of the arguments as they were given, not of the key.
+        return make.__wrapped__(described, *arguments)
 
 
 def output_dtype(asked: object, out: Any, position: int = 0) -> object:
