@@ -253,7 +253,7 @@ def _asked_dtype(asked: object, operator: Operator, field: str, values: Mapping[
     if name is None or not (dtype.isnative or name in allowed):
         raise ValidationError([arrays.no_data_type(dtype, operator, field, allowed)])
     if not dtype.isnative:
-        raise ValidationError([arrays.byte_order(dtype, operator, field)])
+        raise ValidationError([arrays.byte_order(dtype, operator, field, is_output=True)])
     return name
 
 

@@ -10,17 +10,17 @@ import numpy as np
 from specops.errors import NoMemoryError, ValidationError, Violation
 from specops.rule_functions import nested
 from specops.tensor import Tensor, native
-from specops.validation import Operator
+from specops.validation import Subject
 from specops.vocabulary import DATA_TYPES
 
 
-def as_array(value: object, operator: Operator, field: str) -> np.ndarray:
+def as_array(value: object, subject: Subject, field: str) -> np.ndarray:
     """A NumPy array over the caller's own memory; what would have to be copied is refused."""
     if type(value) is np.ndarray:
         return value
     if isinstance(value, np.ma.MaskedArray):
         allowed = "an array without a mask: use x.filled(value)"
-        raise operator.refusal("array", field, "a masked array", allowed)
+        raise subject.refusal("array", field, "a masked array", allowed)
     if issubclass(type(value), np.ndarray | np.generic):
         return np.asarray(value)
     if _is_negated(value):
@@ -28,7 +28,7 @@ def as_array(value: object, operator: Operator, field: str) -> np.ndarray:
             "a tensor that is stored negated",
             "a tensor as stored: use its resolve_neg()",
         )
-        raise operator.refusal("array", field, found, allowed)
+        raise subject.refusal("array", field, found, allowed)
     why = ""
     if (
         not isinstance(value, list | tuple | str | bytes | bool | int | float | complex)
@@ -51,7 +51,7 @@ def as_array(value: object, operator: Operator, field: str) -> np.ndarray:
         allowed = f"a NumPy array, or an object that shares its memory{_of_torch(value)}"
         if "Unable to avoid copy" in why:  # NumPy's words
             allowed += "; numpy.asarray makes one"
-    raise operator.refusal("array", field, found, allowed)
+    raise subject.refusal("array", field, found, allowed)
 
 
 def _of_torch(tensor: object) -> str:
@@ -106,31 +106,35 @@ def _buffer(value: object) -> np.ndarray | None:
 
 
 def no_data_type(
-    dtype: np.dtype, operator: Operator, field: str, allowed: Sequence[str]
+    dtype: np.dtype, subject: Subject, field: str, allowed: Sequence[str]
 ) -> Violation:
     """What is told of a data type that the vocabulary does not have."""
     text = f"one of {', '.join(allowed)}"
-    return operator.violation("data_type", field, f"dtype {dtype}", text)
+    return subject.violation("data_type", field, f"dtype {dtype}", text)
 
 
-def byte_order(dtype: np.dtype, operator: Operator, field: str) -> Violation:
+def byte_order(
+    dtype: np.dtype, subject: Subject, field: str, *, is_output: bool = False
+) -> Violation:
     """What is told of a data type whose bytes are in another order than this machine's."""
     allowed = f"native byte order, dtype {native(dtype)}"
-    if field not in (f.name for f in operator.fields if f.kind == "output"):
+    if not is_output:
         allowed += ', which x.astype(x.dtype.newbyteorder("=")) makes of an array x'
-    return operator.violation("byte_order", field, f"dtype {dtype.str}", allowed)
+    return subject.violation("byte_order", field, f"dtype {dtype.str}", allowed)
 
 
-def check(array: np.ndarray, tensor: Tensor, operator: Operator, field: str) -> None:
+def check(
+    array: np.ndarray, tensor: Tensor, subject: Subject, field: str, *, is_output: bool = False
+) -> None:
     """An array must have the described data type and sizes; its strides are its own."""
     dtype, described = array.dtype, tensor.numpy_dtype
     # Most are one object: 0.03 us less than to compare them.
     if dtype is not described and (dtype != described or not dtype.isnative):
         if native(dtype) == described:
-            raise ValidationError([byte_order(dtype, operator, field)])
-        raise operator.refusal("data_type", field, f"dtype {dtype}", f"dtype {described}")
+            raise ValidationError([byte_order(dtype, subject, field, is_output=is_output)])
+        raise subject.refusal("data_type", field, f"dtype {dtype}", f"dtype {described}")
     if array.shape != tensor.sizes:
-        raise operator.refusal("shape", field, f"shape {array.shape}", f"shape {tensor.sizes}")
+        raise subject.refusal("shape", field, f"shape {array.shape}", f"shape {tensor.sizes}")
 
 
 def as_output(
@@ -138,7 +142,7 @@ def as_output(
     inputs: tuple[np.ndarray, ...],
     outputs: tuple[np.ndarray, ...],
     tensor: Tensor,
-    operator: Operator,
+    subject: Subject,
     field: str,
 ) -> np.ndarray:
     """An output must be a writable array as described, whose elements share memory with no other array."""
@@ -147,17 +151,17 @@ def as_output(
         if not isinstance(array, np.ndarray) or not known:
             found = f"a value of type {type(array).__name__}"
             allowed = f"a NumPy array to write to{_of_torch(array)}"
-            raise operator.refusal("array", field, found, allowed)
+            raise subject.refusal("array", field, found, allowed)
         # A derived class may say of itself what is not so.
         array = np.ndarray.view(array, np.ndarray)
     flags = array.flags
     if not flags.writeable:
-        raise operator.refusal("writable", field, "a read-only array", "a writable array")
+        raise subject.refusal("writable", field, "a read-only array", "a writable array")
     if not flags.c_contiguous and array.size > 1:
         steps = [abs(stride) for stride in array.strides]
         if not nested(array.shape, steps, array.dtype.itemsize):
             found = f"strides {array.strides} for shape {array.shape}"
-            raise operator.refusal(
+            raise subject.refusal(
                 "output_overlap",
                 field,
                 found,
@@ -167,8 +171,8 @@ def as_output(
         if np.may_share_memory(array, other):
             what = "an input" if number < len(inputs) else "another output"
             found = f"memory shared with {what}"
-            raise operator.refusal("overlap", field, found, "memory of its own")
-    check(array, tensor, operator, field)
+            raise subject.refusal("overlap", field, found, "memory of its own")
+    check(array, tensor, subject, field, is_output=True)
     return array
 
 

@@ -113,11 +113,26 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Operator:
-    """All that is known of one operator before any data."""
+class Subject:
+    """What violations are about: an operator or a model, by the name that messages give it, and its page."""
 
     name: str
     page: str
+
+    def violation(
+        self, id: str, field: str, found: str, allowed: str, place: str = ""
+    ) -> Violation:
+        return Violation(id, self.name, field, found, allowed, f"{self.page} {place}".strip())
+
+    def refusal(self, id: str, field: str, found: str, allowed: str) -> ValidationError:
+        """An error of one violation."""
+        return ValidationError([self.violation(id, field, found, allowed)])
+
+
+@dataclass(frozen=True)
+class Operator(Subject):
+    """All that is known of one operator before any data."""
+
     introduced: str | None
     support_place: str  # where the page has its data types, or "(decided)"
     fields: tuple[Field, ...]
@@ -157,15 +172,6 @@ class Operator:
                 values.setdefault(field.name, len(values[field.length_of]))
         for name, computed in self.derived.items():
             _compute(values, name, computed)
-
-    def violation(
-        self, id: str, field: str, found: str, allowed: str, place: str = ""
-    ) -> Violation:
-        return Violation(id, self.name, field, found, allowed, f"{self.page} {place}".strip())
-
-    def refusal(self, id: str, field: str, found: str, allowed: str) -> ValidationError:
-        """An error of one violation."""
-        return ValidationError([self.violation(id, field, found, allowed)])
 
     def violations(
         self,

@@ -34,7 +34,7 @@ from specops import arrays
 from specops.errors import SpecopsError, Unsupported, ValidationError, Violation
 from specops.reading import MAX_ENTRIES
 from specops.tensor import native
-from specops.validation import Computed, Operator
+from specops.validation import Subject
 from specops.vocabulary import DATA_TYPES, NEWEST_OPSET
 
 try:
@@ -58,6 +58,7 @@ __all__ = [
 ]
 
 _PAGE = "https://onnx.ai/onnx/repo-docs/IR.html"
+_NODE = Subject("the node", _PAGE)
 
 
 @functools.lru_cache(maxsize=256)
@@ -85,7 +86,7 @@ class PreparedModel(base.BackendRep):
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._subject = _subject(graph.subject)
+        self._subject = Subject(graph.subject, _PAGE)
         self.input_names = graph.required
         self.optional_input_names = tuple(n for n in graph.inputs if n not in graph.required)
         self.output_names = graph.outputs
@@ -284,9 +285,8 @@ class Backend(base.Backend):
         if not cls.supports_device(device):
             raise Unsupported(f"device {device!r}", ["the only device is CPU"])
         names, values = _node_inputs(node, inputs)
-        subject = _subject("the node")
         taken = [
-            arrays.as_array(value, subject, name) for name, value in zip(names, values, strict=True)
+            arrays.as_array(value, _NODE, name) for name, value in zip(names, values, strict=True)
         ]
         model = reading.of_node(node, dict(zip(names, taken, strict=True)), opset_version)
         results = PreparedModel(Graph(reading.read(model))).run(taken)
@@ -298,13 +298,13 @@ class Backend(base.Backend):
                 wanted.append((np.dtype(dtype), tuple(shape)))
         except (TypeError, ValueError):
             found, allowed = f"{expected!r}"[:60], "a data type and a shape for each output"
-            raise subject.refusal("outputs_info", "outputs_info", found, allowed) from None
+            raise _NODE.refusal("outputs_info", "outputs_info", found, allowed) from None
         for i, (dtype, shape) in enumerate(wanted):
             array = results[i] if i < len(results) else None
             if array is None or array.dtype != dtype or array.shape != shape:
                 found = "none" if array is None else f"{array.dtype} {list(array.shape)}"
                 allowed = f"{dtype} {list(shape)}, from outputs_info"
-                raise subject.refusal("outputs_info", f"output {i}", found, allowed)
+                raise _NODE.refusal("outputs_info", f"output {i}", found, allowed)
         return results
 
     @classmethod
@@ -334,19 +334,12 @@ def _node_inputs(node: Any, inputs: Any) -> tuple[list[str], list[Any]]:
     elif not isinstance(inputs, list | tuple):
         inputs = [inputs]
     if len(inputs) != len(names):
-        raise _subject("the node").refusal(
-            "input_count", "inputs", f"{len(inputs)}", _listed(names)
-        )
+        raise _NODE.refusal("input_count", "inputs", f"{len(inputs)}", _listed(names))
     return names, list(inputs)
 
 
 def _listed(names: Sequence[str]) -> str:
     return f"{len(names)}: {', '.join(map(quoted, names))}" if names else "none"
-
-
-def _subject(name: str) -> Operator:
-    """A model in place of an operator: what is wrong with its arrays is told in the same form."""
-    return Operator(name, _PAGE, None, "", (), (), (), Computed(lambda: None, ()), {})
 
 
 is_compatible = Backend.is_compatible
