@@ -247,8 +247,7 @@ def _asked_dtype(asked: object, operator: Operator, field: str, values: Mapping[
     try:
         dtype = reading.numpy_dtype(asked, allowed)
     except NotUnderstood as problem:
-        problem.found = f"dtype {problem.found}"
-        raise
+        raise NotUnderstood(f"dtype {problem.found}", problem.allowed) from None
     name = tensor.named(dtype)
     if name is None or not (dtype.isnative or name in allowed):
         raise ValidationError([arrays.no_data_type(dtype, operator, field, allowed)])
@@ -262,8 +261,7 @@ def _asked_sizes(asked: object, field: Field) -> tuple[int, ...]:
     try:
         return reading.integers(asked)
     except NotUnderstood as problem:
-        problem.argument = field.sizes_argument
-        raise
+        raise NotUnderstood(problem.found, problem.allowed, field.sizes_argument) from None
 
 
 def _own_dtype(field: Field, values: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from specops.catalogue import Entry, entries, find, near
 from specops.errors import UsageError, ValidationError
 from specops.functions import Asked
 from specops.operator import CompiledOperator
-from specops.reading import NotUnderstood, data_type
+from specops.reading import NotUnderstood, data_type, shown
 from specops.validation import Operator
 from specops.vocabulary import DATA_TYPES
 
@@ -90,8 +90,7 @@ def steps(operators: Iterable[object], dtype: object) -> list[Step]:
 
 def _found(name: object) -> list[Entry]:
     if not isinstance(name, str):
-        shown = NotUnderstood(name, "").found
-        raise UsageError(f"an operator is given by its name, as 'argmax'; found {shown}")
+        raise UsageError(f"an operator is given by its name, as 'argmax'; found {shown(name)}")
     return find(name)
 
 

@@ -28,16 +28,19 @@ class NotUnderstood(Exception):
     `argument` is the one to blame in place of the field, if there is one.
     """
 
-    argument: str | None = None
+    def __init__(self, found: str, allowed: str, argument: str | None = None) -> None:
+        super().__init__(found, allowed, argument)
+        self.found, self.allowed, self.argument = found, allowed, argument
 
-    def __init__(self, value: object, allowed: str) -> None:
-        super().__init__()
-        try:
-            text = repr(value)
-        except Exception:  # an integer of too many digits, or what a class likes
-            text = f"a value of type {type(value).__name__}"
-        text = " ".join(line.strip() for line in text.splitlines())
-        self.found, self.allowed = text if len(text) <= 60 else f"{text[:57]}...", allowed
+
+def shown(value: object) -> str:
+    """A value as part of a message, on one line."""
+    try:
+        text = repr(value)
+    except Exception:  # an integer of too many digits, or what a class likes
+        text = f"a value of type {type(value).__name__}"
+    text = " ".join(line.strip() for line in text.splitlines())
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _index(value: object) -> int | None:
@@ -68,7 +71,7 @@ def integer(value: object, high: int = _UINT_MAX, low: int = 0) -> int:
     """An integer; Python's and NumPy's are taken, booleans and floats are not."""
     number = _index(value)
     if number is None or not low <= number <= high:
-        raise NotUnderstood(value, f"an integer from {low} to {high}")
+        raise NotUnderstood(shown(value), f"an integer from {low} to {high}")
     return number
 
 
@@ -81,11 +84,11 @@ def integers(
         allowed += f", one for each {each}, such as (2, 2)"
     entries = _entries(value)
     if entries is None:
-        raise NotUnderstood(value, allowed)
+        raise NotUnderstood(shown(value), allowed)
     try:
         return tuple(integer(v, high, low) for v in entries)
     except NotUnderstood:
-        raise NotUnderstood(value, allowed) from None
+        raise NotUnderstood(shown(value), allowed) from None
 
 
 def number(value: object) -> float:
@@ -96,7 +99,7 @@ def number(value: object) -> float:
     except Exception:  # beyond the range; and a class may raise what it likes
         real = math.nan
     if not math.isfinite(real):
-        raise NotUnderstood(value, "a finite number")
+        raise NotUnderstood(shown(value), "a finite number")
     return real
 
 
@@ -110,7 +113,7 @@ def boolean(value: object) -> bool:
     allowed = "True, False, 1 or 0"
     if isinstance(value, np.ndarray):
         allowed += "; an array to write to is given by name, as out="
-    raise NotUnderstood(value, allowed)
+    raise NotUnderstood(shown(value), allowed)
 
 
 def enum_value(value: object, name: str) -> str:
@@ -126,7 +129,7 @@ def enum_value(value: object, name: str) -> str:
     for suffix, code in values.items():
         if code == number:
             return suffix
-    raise NotUnderstood(value, ", ".join(values) + _in_capitals(value, values, f"{one}_"))
+    raise NotUnderstood(shown(value), ", ".join(values) + _in_capitals(value, values, f"{one}_"))
 
 
 def _in_capitals(value: object, names: Iterable[str], prefix: str) -> str:
@@ -145,7 +148,7 @@ def data_type(value: object, allowed: Sequence[str] = tuple(DATA_TYPES)) -> str:
     if name is not None and dtype.isnative:
         return name
     hint = f"; in native byte order, {name}" if name in allowed else ""
-    raise NotUnderstood(value, ", ".join(allowed) + hint)
+    raise NotUnderstood(shown(value), ", ".join(allowed) + hint)
 
 
 def numpy_dtype(value: object, allowed: Sequence[str] = tuple(DATA_TYPES)) -> np.dtype:
@@ -159,7 +162,7 @@ def numpy_dtype(value: object, allowed: Sequence[str] = tuple(DATA_TYPES)) -> np
         except Exception:  # a class may raise what it likes
             pass
     hint = _in_capitals(value, allowed, prefix)
-    raise NotUnderstood(value, ", ".join(allowed) + hint)
+    raise NotUnderstood(shown(value), ", ".join(allowed) + hint)
 
 
 def feature_level(value: object) -> str | None:
@@ -170,9 +173,9 @@ def feature_level(value: object) -> str | None:
         level = value.removeprefix("DML_FEATURE_LEVEL_").replace("_", ".")
         if level in FEATURE_LEVELS:
             return level
-        raise NotUnderstood(value, ", ".join(FEATURE_LEVELS))
+        raise NotUnderstood(shown(value), ", ".join(FEATURE_LEVELS))
     strings = ", ".join(f'"{level}"' for level in FEATURE_LEVELS)
-    raise NotUnderstood(value, f"the strings {strings}")
+    raise NotUnderstood(shown(value), f"the strings {strings}")
 
 
 def attribute(field: Field, value: object) -> Any:
@@ -200,7 +203,7 @@ def argument(field: Field, value: object) -> Any:
     try:
         return attribute(field, [value])[0] if alone else attribute(field, value)
     except NotUnderstood as problem:
-        raise NotUnderstood(value, f"an integer or {problem.allowed}") from None
+        raise NotUnderstood(shown(value), f"an integer or {problem.allowed}") from None
 
 
 def axes(value: object, rank: int) -> int | tuple[int, ...]:
@@ -216,7 +219,7 @@ def axes(value: object, rank: int) -> int | tuple[int, ...]:
     least = -1 if entries is None and not rank else -rank
     out = tuple(n for n in numbers if n is not None and least <= n <= _UINT_MAX)
     if len(out) < len(numbers):
-        raise NotUnderstood(value, axes_allowed(rank))
+        raise NotUnderstood(shown(value), axes_allowed(rank))
     return out[0] if entries is None else out
 
 

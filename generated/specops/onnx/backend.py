@@ -35,7 +35,7 @@ import numpy as np
 
 from specops import arrays
 from specops.errors import SpecopsError, Unsupported, ValidationError, Violation
-from specops.reading import MAX_ENTRIES
+from specops.reading import MAX_ENTRIES, shown
 from specops.tensor import native
 from specops.validation import Subject
 from specops.vocabulary import DATA_TYPES, NEWEST_OPSET
@@ -45,9 +45,8 @@ try:
 except ImportError as error:
     raise ImportError(f"{__name__} needs the onnx package: pip install onnx") from error
 
-from specops.onnx import model as reading
-from specops.onnx.graph import Graph, shown
-from specops.onnx.model import quoted
+from specops.onnx.graph import Graph, shape_shown
+from specops.onnx.model import of_node, quoted, read
 
 __all__ = [
     "Backend",
@@ -209,7 +208,9 @@ class PreparedModel(base.BackendRep):
                 if not fits:
                     text = f"shape {list(array.shape)}"
                     found.append(
-                        self._subject.violation("shape", name, text, f"shape {shown(declared)}")
+                        self._subject.violation(
+                            "shape", name, text, f"shape {shape_shown(declared)}"
+                        )
                     )
             checked[name] = array
         if found:
@@ -244,7 +245,7 @@ class Backend(base.Backend):
         """
         if not cls.supports_device(device):
             raise Unsupported(f"device {device!r}", ["the only device is CPU"])
-        return PreparedModel(Graph(reading.read(model)))
+        return PreparedModel(Graph(read(model)))
 
     @classmethod
     def run_model(cls, model: Any, inputs: Any, device: str = "CPU", **kwargs: Any) -> Any:
@@ -291,8 +292,8 @@ class Backend(base.Backend):
         taken = [
             arrays.as_array(value, _NODE, name) for name, value in zip(names, values, strict=True)
         ]
-        model = reading.of_node(node, dict(zip(names, taken, strict=True)), opset_version)
-        results = PreparedModel(Graph(reading.read(model))).run(taken)
+        model = of_node(node, dict(zip(names, taken, strict=True)), opset_version)
+        results = PreparedModel(Graph(read(model))).run(taken)
         wanted: list[tuple[np.dtype, tuple[int, ...]]] = []
         expected: Any = outputs_info
         try:
@@ -300,7 +301,7 @@ class Backend(base.Backend):
                 dtype, shape = expected
                 wanted.append((np.dtype(dtype), tuple(shape)))
         except (TypeError, ValueError):
-            found, allowed = f"{expected!r}"[:60], "a data type and a shape for each output"
+            found, allowed = shown(expected), "a data type and a shape for each output"
             raise _NODE.refusal("outputs_info", "outputs_info", found, allowed) from None
         for i, (dtype, shape) in enumerate(wanted):
             array = results[i] if i < len(results) else None

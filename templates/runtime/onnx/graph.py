@@ -144,7 +144,7 @@ class Graph:
         _, shapes = self._plan(tuple(known.items()), ())
         for value in self._declared:
             if not _fits(shapes[value.name], value.sizes):
-                said, found = shown(value), list(shapes[value.name])
+                said, found = shape_shown(value), list(shapes[value.name])
                 raise self.invalid(
                     f"output {quoted(value.name)} is said to be {said}, but is {found}"
                 )
@@ -343,7 +343,7 @@ class Graph:
                 found = self.constants[value.name].shape
                 if not _fits(found, value.sizes):
                     raise self.invalid(
-                        f"input {quoted(value.name)} is {shown(value)}, its initializer {list(found)}"
+                        f"input {quoted(value.name)} is {shape_shown(value)}, its initializer {list(found)}"
                     )
         for step in steps:
             if step.operator is None:
@@ -522,19 +522,11 @@ def _typed(field: Field, attribute: Attribute) -> object:
     """An attribute's value, as the operator's functions take it."""
     kind = _KINDS.get(field.type, "STRING")
     if attribute.kind != kind:
-        raise NotUnderstood(_Shown(f"a value of kind {attribute.kind}"), f"a value of kind {kind}")
+        raise NotUnderstood(f"a value of kind {attribute.kind}", f"a value of kind {kind}")
     if field.axes_of is None:
         reading.attribute(field, attribute.value)
     value: object = attribute.value
     return value
-
-
-class _Shown:
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
 
 
 def _fits(shape: Sequence[int], sizes: Sequence[int | str | None] | None) -> bool:
@@ -544,7 +536,7 @@ def _fits(shape: Sequence[int], sizes: Sequence[int | str | None] | None) -> boo
     )
 
 
-def shown(value: Value) -> str:
+def shape_shown(value: Value) -> str:
     """The shape that a model gives an input or output."""
     if value.sizes is None:
         return "of any shape"

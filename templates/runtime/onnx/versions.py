@@ -112,7 +112,7 @@ class VersionedOperator:
         for name, described in zip(names, given, strict=True):
             if not isinstance(described, tuple | list) or len(described) != 2:
                 raise operator.refusal(
-                    "field_type", name, repr(described)[:60], "a data type and a shape"
+                    "field_type", name, reading.shown(described), "a data type and a shape"
                 )
             own, sizes = described
             try:
