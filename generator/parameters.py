@@ -14,10 +14,9 @@ from generator.names import capitalised, snake_case, yaml_word
 from generator.resolve import Operator
 from generator.version_words import within
 
-# As `specops.annotations` names them.
-_INDICES = "Integers"
-_ONE_OR_MORE = f"SupportsIndex | {_INDICES}"
-_ALIASES = ("Array", "Axes", "Flag", "Integers", "Scalar")
+# Those of `specops.types`.
+_ARRAY, _FLAG, _INTEGERS = "types.Array", "types.Flag", "types.Integers"
+_ONE_OR_MORE = f"SupportsIndex | {_INTEGERS}"
 _OUT = "out: np.ndarray | None = None"
 
 
@@ -64,12 +63,12 @@ def of(ops: Sequence[Operator], linted: Linted) -> list[ParameterValues]:
     since = [op.spec.since_version or 0 for op in ops]
     for having in versions.values():
         must = all(f.axes_of is None and f.default is None for f in having.values())
-        flags = "Flag" if ops[-1].source.dialect == "plain" else "Flag | int"
+        flags = _FLAG if ops[-1].source.dialect == "plain" else f"{_FLAG} | int"
         (required if must else others).append(_parameter(having, must, since, flags, linted))
     for field in spec.tensors("output"):
         if field.sizes_argument and not field.sizes:
             doc = f"Sizes of {field.name}."
-            required.append(ParameterValues(field.sizes_argument, _INDICES, None, doc))
+            required.append(ParameterValues(field.sizes_argument, _INTEGERS, None, doc))
     asked = [p for i, f in enumerate(spec.tensors("output")) for p in _of_output(f, i, spec)]
     return required + others + asked
 
@@ -81,7 +80,7 @@ def _parameter(
     field = next(iter(having.values()))
     enum = linted.tree.vocabulary.enums.get(field.type)
     doc = [field.doc]
-    types = {"bool": flags, "int[]": _INDICES, "uint[]": _INDICES}
+    types = {"bool": flags, "int[]": _INTEGERS, "uint[]": _INTEGERS}
     types |= {"int": "SupportsIndex", "uint": "SupportsIndex"}
     annotations = [
         _ONE_OR_MORE if f.repeats else types.get(f.type, field_type(f.type).arguments)
@@ -90,7 +89,7 @@ def _parameter(
     annotation = " | ".join(dict.fromkeys(annotations))
     default = None if must else f'"{field.default}"' if enum else repr(field.default)
     if field.axes_of is not None:
-        annotation = "Axes"
+        annotation = "types.Axes"
         if "None" not in field.doc:
             doc += [
                 "An integer or a sequence of them; negative ones count from the end;",
@@ -135,7 +134,7 @@ def _of_output(field: FieldSpec, position: int, spec: OperatorSpec) -> list[Para
     out = []
     if field.optional:
         doc = f"Whether to return {_in_words(field)} too."
-        out.append(ParameterValues(field.optional, "Flag", "False", doc))
+        out.append(ParameterValues(field.optional, _FLAG, "False", doc))
     argument = spec.dtype_argument(field)
     if argument:
         doc = f"Data type of {field.name}: {', '.join(spec.dtypes(field.name))}, or a NumPy dtype."
@@ -146,7 +145,7 @@ def _of_output(field: FieldSpec, position: int, spec: OperatorSpec) -> list[Para
         out.append(ParameterValues(argument, "Any", "None", doc, passed))
     if field.sizes_argument and field.sizes:
         doc = f"Sizes of {field.name}, where not those that follow from the other arguments."
-        out.append(ParameterValues(field.sizes_argument, f"{_INDICES} | None", "None", doc))
+        out.append(ParameterValues(field.sizes_argument, f"{_INTEGERS} | None", "None", doc))
     return out
 
 
@@ -210,11 +209,12 @@ def signatures(
         return []
     spec = op.spec
     same = plain and spec.tensors("output")[0].dtype == f"{spec.tensors('input')[0].name}.dtype"
-    one = f"npt.NDArray[{'Scalar' if same else 'np.int64'}]" if plain else "np.ndarray"
-    x = one if same else "Array"
+    scalar = "types.Scalar" if same else "np.int64"
+    one = f"npt.NDArray[{scalar}]" if plain else "np.ndarray"
+    x = one if same else _ARRAY
 
     def signature(x: str, returns: str, out: str, **narrowed: str) -> SignatureValues:
-        listed = [f"{inputs[0]}: {x}", *(f"{name}: Array" for name in inputs[1:])]
+        listed = [f"{inputs[0]}: {x}", *(f"{name}: {_ARRAY}" for name in inputs[1:])]
         for p in parameters:
             annotation = narrowed.get(p.name, p.annotation)
             if annotation == "Literal[True]":  # nothing that is left out
@@ -229,24 +229,17 @@ def signatures(
         return [
             signature(x, one, _OUT, **{asked.optional: "Literal[False]"}),
             signature(x, f"tuple[{one}, {second}]", several, **{asked.optional: "Literal[True]"}),
-            signature("Array", "Any", out(op)),
+            signature(_ARRAY, "Any", out(op)),
         ]
     if not any(p.name == "keepdims" for p in parameters):
-        return [signature(x, one, _OUT), signature("Array", "npt.NDArray[Any]", _OUT)]
+        return [signature(x, one, _OUT), signature(_ARRAY, "npt.NDArray[Any]", _OUT)]
     # Which axes are left decides whether it is a scalar; where some may be, that it is an array is only a hint.
-    scalar = "Scalar" if same else "np.int64"
     no_axis = {"axis": "None", "keepdims": "Literal[False]"}
     found = [
         signature(x, scalar, "out: None = None", **no_axis),
         signature(x, f"{one} | Any", _OUT),
     ]
-    return found + ([signature("Array", "npt.NDArray[Any] | Any", _OUT)] if same else [])
-
-
-def named(*texts: str) -> list[str]:
-    """The names of `specops.annotations` that annotations use."""
-    used = set(re.findall(r"\w+", " ".join(texts)))
-    return [name for name in _ALIASES if name in used]
+    return found + ([signature(_ARRAY, "npt.NDArray[Any] | Any", _OUT)] if same else [])
 
 
 def returns(op: Operator) -> str:

@@ -169,7 +169,7 @@ class OperatorValues:
     def annotations(self) -> list[str]:
         """Those of its function."""
         texts = [text for s in self.signatures for text in (*s.arguments, s.returns)]
-        return ["Array", *(p.annotation for p in self.parameters), self.out, self.result, *texts]
+        return [*(p.annotation for p in self.parameters), self.out, self.result, *texts]
 
     @property
     def typing(self) -> list[str]:
@@ -179,11 +179,6 @@ class OperatorValues:
         names += ["ClassVar"] if self.dialect == "directml" else []
         names += [name for name in ("Any", "Literal", "SupportsIndex") if name in used]
         return sorted({*names, *(["overload"] if self.signatures else [])})
-
-    @property
-    def aliases(self) -> list[str]:
-        """What it needs of the module `specops.annotations`."""
-        return parameters.named(*self.annotations)
 
     @property
     def sequences(self) -> bool:

@@ -134,7 +134,7 @@ def test_partial_generate(generated: Tree) -> None:
     """With a name only that operator's files are compared and written; the others keep their state."""
     generated.edit(ARGMAX, *SENTENCE)
     generated.edit(
-        "specs/plain/argmax.yaml", "doc: Array to search.", "doc: Array to look through."
+        "specs/plain/argmax.yaml", "doc: Array to search;", "doc: Array to look through;"
     )
     orphan(generated, "specops/old.py")
     assert generated("check", "directml/argmax").out.count("error: ") == 2

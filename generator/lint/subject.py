@@ -17,10 +17,10 @@ TODO = "TODO"  # in a draft
 
 # Names with a meaning in generated modules, besides Python's own and the functions of expressions.
 MODULE_NAMES = {
-    "Allowed", "Any", "Asked", "Callable", "ClassVar", "CompiledOperator", "Computed", "Field", "OPERATOR", "Operator",
-    "OperatorDesc", "Rule", "Sequence", "Support", "SupportsIndex", "TENSOR_PAGE", "TENSOR_RULES", "Tensor",
+    "Allowed", "Any", "Asked", "Callable", "ClassVar", "CompiledOperator", "Computed", "Field", "Literal", "OPERATOR",
+    "Operator", "OperatorDesc", "Rule", "Sequence", "Support", "SupportsIndex", "TENSOR_PAGE", "TENSOR_RULES", "Tensor",
     "TensorDesc", "VERSIONS", "VersionedOperator", "Versions", "arrays", "dataclass", "functions", "lower", "lowered",
-    "lru_cache", "np", "validate",
+    "lru_cache", "np", "npt", "overload", "types", "validate",
 }  # fmt: skip
 BUILTINS = {*dir(builtins)} - {"input"}  # ONNX has tensors of that name, and no module asks a user
 

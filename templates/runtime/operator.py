@@ -9,8 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from specops import arrays, launch
-from specops.annotations import Array
+from specops import arrays, launch, types
 from specops.errors import NoMemoryError
 from specops.tensor import Tensor
 from specops.validation import Operator
@@ -66,7 +65,7 @@ class CompiledOperator:
         return f"<{self._operator.name}({shown})>"
 
     def __call__(
-        self, *inputs: Array, out: np.ndarray | Sequence[np.ndarray | None] | None = None
+        self, *inputs: types.Array, out: np.ndarray | Sequence[np.ndarray | None] | None = None
     ) -> np.ndarray | Any:
         """Run on the inputs, in the order of the fields.
 

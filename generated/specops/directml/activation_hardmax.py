@@ -41,8 +41,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array
+from specops import arrays, functions, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -232,7 +231,7 @@ class ActivationHardmaxOperatorDesc(OperatorDesc):
 
 
 def activation_hardmax(
-    x: Array,
+    x: types.Array,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """1 at the first greatest element along the last dimension, 0 at all others.

@@ -50,8 +50,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Axes
+from specops import arrays, functions, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -257,8 +256,8 @@ class ActivationHardmax1OperatorDesc(OperatorDesc):
 
 
 def activation_hardmax1(
-    x: Array,
-    axes: Axes = None,
+    x: types.Array,
+    axes: types.Axes = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """1 at the first greatest element along one or more axes, 0 at all others.

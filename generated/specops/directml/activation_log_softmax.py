@@ -45,8 +45,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array
+from specops import arrays, functions, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -237,7 +236,7 @@ class ActivationLogSoftmaxOperatorDesc(OperatorDesc):
 
 
 def activation_log_softmax(
-    x: Array,
+    x: types.Array,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Natural logarithm of the softmax along the last dimension.

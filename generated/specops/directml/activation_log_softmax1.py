@@ -54,8 +54,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Axes
+from specops import arrays, functions, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -262,8 +261,8 @@ class ActivationLogSoftmax1OperatorDesc(OperatorDesc):
 
 
 def activation_log_softmax1(
-    x: Array,
-    axes: Axes = None,
+    x: types.Array,
+    axes: types.Axes = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Natural logarithm of the softmax along one or more axes.

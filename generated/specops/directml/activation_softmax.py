@@ -42,8 +42,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array
+from specops import arrays, functions, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -234,7 +233,7 @@ class ActivationSoftmaxOperatorDesc(OperatorDesc):
 
 
 def activation_softmax(
-    x: Array,
+    x: types.Array,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Exponential of each element, divided by the sum of the exponentials along the last dimension.

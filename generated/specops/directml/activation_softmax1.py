@@ -44,8 +44,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Axes
+from specops import arrays, functions, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -252,8 +251,8 @@ class ActivationSoftmax1OperatorDesc(OperatorDesc):
 
 
 def activation_softmax1(
-    x: Array,
-    axes: Axes = None,
+    x: types.Array,
+    axes: types.Axes = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Exponential of each element, divided by the sum of the exponentials along one or more axes.

@@ -49,8 +49,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Axes
+from specops import arrays, functions, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.functions import Asked
@@ -302,8 +301,8 @@ class ArgminOperatorDesc(OperatorDesc):
 
 
 def argmin(
-    x: Array,
-    axes: Axes = None,
+    x: types.Array,
+    axes: types.Axes = None,
     axis_direction: str | int = "INCREASING",
     output_dtype: Any = None,
     out: np.ndarray | None = None,

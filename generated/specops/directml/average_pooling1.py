@@ -74,8 +74,7 @@ from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Flag, Integers
+from specops import arrays, functions, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.functions import Asked
@@ -606,14 +605,14 @@ class AveragePooling1OperatorDesc(OperatorDesc):
 
 
 def average_pooling1(
-    x: Array,
-    window_size: Integers,
-    strides: SupportsIndex | Integers | None = None,
-    start_padding: SupportsIndex | Integers | None = None,
-    end_padding: SupportsIndex | Integers | None = None,
-    dilations: SupportsIndex | Integers | None = None,
-    include_padding: Flag | int = False,
-    output_sizes: Integers | None = None,
+    x: types.Array,
+    window_size: types.Integers,
+    strides: SupportsIndex | types.Integers | None = None,
+    start_padding: SupportsIndex | types.Integers | None = None,
+    end_padding: SupportsIndex | types.Integers | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
+    include_padding: types.Flag | int = False,
+    output_sizes: types.Integers | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Average of each position of a window that slides over the input.

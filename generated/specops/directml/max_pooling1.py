@@ -98,8 +98,7 @@ from typing import Any, ClassVar, Literal, SupportsIndex, overload
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Flag, Integers
+from specops import arrays, functions, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.functions import Asked
@@ -721,24 +720,24 @@ class MaxPooling1OperatorDesc(OperatorDesc):
 
 @overload
 def max_pooling1(
-    x: Array,
-    window_size: Integers,
-    strides: SupportsIndex | Integers | None = None,
-    start_padding: SupportsIndex | Integers | None = None,
-    end_padding: SupportsIndex | Integers | None = None,
-    output_sizes: Integers | None = None,
+    x: types.Array,
+    window_size: types.Integers,
+    strides: SupportsIndex | types.Integers | None = None,
+    start_padding: SupportsIndex | types.Integers | None = None,
+    end_padding: SupportsIndex | types.Integers | None = None,
+    output_sizes: types.Integers | None = None,
     indices: Literal[False] = False,
     indices_dtype: Any = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray: ...
 @overload
 def max_pooling1(
-    x: Array,
-    window_size: Integers,
-    strides: SupportsIndex | Integers | None = None,
-    start_padding: SupportsIndex | Integers | None = None,
-    end_padding: SupportsIndex | Integers | None = None,
-    output_sizes: Integers | None = None,
+    x: types.Array,
+    window_size: types.Integers,
+    strides: SupportsIndex | types.Integers | None = None,
+    start_padding: SupportsIndex | types.Integers | None = None,
+    end_padding: SupportsIndex | types.Integers | None = None,
+    output_sizes: types.Integers | None = None,
     *,
     indices: Literal[True],
     indices_dtype: Any = None,
@@ -746,24 +745,24 @@ def max_pooling1(
 ) -> tuple[np.ndarray, np.ndarray]: ...
 @overload
 def max_pooling1(
-    x: Array,
-    window_size: Integers,
-    strides: SupportsIndex | Integers | None = None,
-    start_padding: SupportsIndex | Integers | None = None,
-    end_padding: SupportsIndex | Integers | None = None,
-    output_sizes: Integers | None = None,
-    indices: Flag = False,
+    x: types.Array,
+    window_size: types.Integers,
+    strides: SupportsIndex | types.Integers | None = None,
+    start_padding: SupportsIndex | types.Integers | None = None,
+    end_padding: SupportsIndex | types.Integers | None = None,
+    output_sizes: types.Integers | None = None,
+    indices: types.Flag = False,
     indices_dtype: Any = None,
     out: np.ndarray | Sequence[np.ndarray | None] | None = None,
 ) -> Any: ...
 def max_pooling1(
-    x: Array,
-    window_size: Integers,
-    strides: SupportsIndex | Integers | None = None,
-    start_padding: SupportsIndex | Integers | None = None,
-    end_padding: SupportsIndex | Integers | None = None,
-    output_sizes: Integers | None = None,
-    indices: Flag = False,
+    x: types.Array,
+    window_size: types.Integers,
+    strides: SupportsIndex | types.Integers | None = None,
+    start_padding: SupportsIndex | types.Integers | None = None,
+    end_padding: SupportsIndex | types.Integers | None = None,
+    output_sizes: types.Integers | None = None,
+    indices: types.Flag = False,
     indices_dtype: Any = None,
     out: np.ndarray | Sequence[np.ndarray | None] | None = None,
 ) -> np.ndarray | tuple[np.ndarray, ...]:

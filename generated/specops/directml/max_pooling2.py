@@ -94,8 +94,7 @@ from typing import Any, ClassVar, Literal, SupportsIndex, overload
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Flag, Integers
+from specops import arrays, functions, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.functions import Asked
@@ -735,26 +734,26 @@ class MaxPooling2OperatorDesc(OperatorDesc):
 
 @overload
 def max_pooling2(
-    x: Array,
-    window_size: Integers,
-    strides: SupportsIndex | Integers | None = None,
-    start_padding: SupportsIndex | Integers | None = None,
-    end_padding: SupportsIndex | Integers | None = None,
-    dilations: SupportsIndex | Integers | None = None,
-    output_sizes: Integers | None = None,
+    x: types.Array,
+    window_size: types.Integers,
+    strides: SupportsIndex | types.Integers | None = None,
+    start_padding: SupportsIndex | types.Integers | None = None,
+    end_padding: SupportsIndex | types.Integers | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
+    output_sizes: types.Integers | None = None,
     indices: Literal[False] = False,
     indices_dtype: Any = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray: ...
 @overload
 def max_pooling2(
-    x: Array,
-    window_size: Integers,
-    strides: SupportsIndex | Integers | None = None,
-    start_padding: SupportsIndex | Integers | None = None,
-    end_padding: SupportsIndex | Integers | None = None,
-    dilations: SupportsIndex | Integers | None = None,
-    output_sizes: Integers | None = None,
+    x: types.Array,
+    window_size: types.Integers,
+    strides: SupportsIndex | types.Integers | None = None,
+    start_padding: SupportsIndex | types.Integers | None = None,
+    end_padding: SupportsIndex | types.Integers | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
+    output_sizes: types.Integers | None = None,
     *,
     indices: Literal[True],
     indices_dtype: Any = None,
@@ -762,26 +761,26 @@ def max_pooling2(
 ) -> tuple[np.ndarray, np.ndarray]: ...
 @overload
 def max_pooling2(
-    x: Array,
-    window_size: Integers,
-    strides: SupportsIndex | Integers | None = None,
-    start_padding: SupportsIndex | Integers | None = None,
-    end_padding: SupportsIndex | Integers | None = None,
-    dilations: SupportsIndex | Integers | None = None,
-    output_sizes: Integers | None = None,
-    indices: Flag = False,
+    x: types.Array,
+    window_size: types.Integers,
+    strides: SupportsIndex | types.Integers | None = None,
+    start_padding: SupportsIndex | types.Integers | None = None,
+    end_padding: SupportsIndex | types.Integers | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
+    output_sizes: types.Integers | None = None,
+    indices: types.Flag = False,
     indices_dtype: Any = None,
     out: np.ndarray | Sequence[np.ndarray | None] | None = None,
 ) -> Any: ...
 def max_pooling2(
-    x: Array,
-    window_size: Integers,
-    strides: SupportsIndex | Integers | None = None,
-    start_padding: SupportsIndex | Integers | None = None,
-    end_padding: SupportsIndex | Integers | None = None,
-    dilations: SupportsIndex | Integers | None = None,
-    output_sizes: Integers | None = None,
-    indices: Flag = False,
+    x: types.Array,
+    window_size: types.Integers,
+    strides: SupportsIndex | types.Integers | None = None,
+    start_padding: SupportsIndex | types.Integers | None = None,
+    end_padding: SupportsIndex | types.Integers | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
+    output_sizes: types.Integers | None = None,
+    indices: types.Flag = False,
     indices_dtype: Any = None,
     out: np.ndarray | Sequence[np.ndarray | None] | None = None,
 ) -> np.ndarray | tuple[np.ndarray, ...]:

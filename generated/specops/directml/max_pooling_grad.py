@@ -73,8 +73,7 @@ from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Integers
+from specops import arrays, functions, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -675,13 +674,13 @@ class MaxPoolingGradOperatorDesc(OperatorDesc):
 
 
 def max_pooling_grad(
-    x: Array,
-    input_gradient: Array,
-    window_size: Integers,
-    strides: SupportsIndex | Integers | None = None,
-    start_padding: SupportsIndex | Integers | None = None,
-    end_padding: SupportsIndex | Integers | None = None,
-    dilations: SupportsIndex | Integers | None = None,
+    x: types.Array,
+    input_gradient: types.Array,
+    window_size: types.Integers,
+    strides: SupportsIndex | types.Integers | None = None,
+    start_padding: SupportsIndex | types.Integers | None = None,
+    end_padding: SupportsIndex | types.Integers | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Gradient of the input of a max pooling, from the gradient of its output.

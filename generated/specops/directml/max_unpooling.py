@@ -45,8 +45,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Integers
+from specops import arrays, functions, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.functions import Asked
@@ -236,9 +235,9 @@ class MaxUnpoolingOperatorDesc(OperatorDesc):
 
 
 def max_unpooling(
-    x: Array,
-    indices: Array,
-    output_sizes: Integers,
+    x: types.Array,
+    indices: types.Array,
+    output_sizes: types.Integers,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Puts each element at its index in a larger tensor that is 0 elsewhere, the inverse of max

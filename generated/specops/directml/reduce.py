@@ -119,8 +119,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Axes
+from specops import arrays, functions, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.functions import Asked
@@ -678,9 +677,9 @@ class ReduceOperatorDesc(OperatorDesc):
 
 
 def reduce(
-    x: Array,
+    x: types.Array,
     function: str | int,
-    axes: Axes = None,
+    axes: types.Axes = None,
     output_dtype: Any = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

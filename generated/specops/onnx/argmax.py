@@ -13,8 +13,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Flag
+from specops import arrays, functions, types
 from specops.onnx import argmax_1, argmax_11, argmax_12, argmax_13
 from specops.onnx.versions import VersionedOperator, Versions
 from specops.operator import CompiledOperator
@@ -51,8 +50,8 @@ class ArgMax(VersionedOperator):
         self,
         *,
         axis: SupportsIndex | None = None,
-        keepdims: Flag | int | None = None,
-        select_last_index: Flag | int | None = None,
+        keepdims: types.Flag | int | None = None,
+        select_last_index: types.Flag | int | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -64,10 +63,10 @@ class ArgMax(VersionedOperator):
 
 
 def argmax(
-    x: Array,
+    x: types.Array,
     axis: SupportsIndex | None = None,
-    keepdims: Flag | int | None = None,
-    select_last_index: Flag | int | None = None,
+    keepdims: types.Flag | int | None = None,
+    select_last_index: types.Flag | int | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

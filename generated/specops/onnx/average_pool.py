@@ -13,8 +13,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Flag, Integers
+from specops import arrays, functions, types
 from specops.onnx import (
     average_pool_1,
     average_pool_7,
@@ -71,13 +70,13 @@ class AveragePool(VersionedOperator):
     def __init__(
         self,
         *,
-        kernel_shape: Integers,
+        kernel_shape: types.Integers,
         auto_pad: str | int | None = None,
-        ceil_mode: Flag | int | None = None,
-        count_include_pad: Flag | int | None = None,
-        dilations: SupportsIndex | Integers | None = None,
-        pads: SupportsIndex | Integers | None = None,
-        strides: SupportsIndex | Integers | None = None,
+        ceil_mode: types.Flag | int | None = None,
+        count_include_pad: types.Flag | int | None = None,
+        dilations: SupportsIndex | types.Integers | None = None,
+        pads: SupportsIndex | types.Integers | None = None,
+        strides: SupportsIndex | types.Integers | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -97,14 +96,14 @@ class AveragePool(VersionedOperator):
 
 
 def average_pool(
-    x: Array,
-    kernel_shape: Integers,
+    x: types.Array,
+    kernel_shape: types.Integers,
     auto_pad: str | int | None = None,
-    ceil_mode: Flag | int | None = None,
-    count_include_pad: Flag | int | None = None,
-    dilations: SupportsIndex | Integers | None = None,
-    pads: SupportsIndex | Integers | None = None,
-    strides: SupportsIndex | Integers | None = None,
+    ceil_mode: types.Flag | int | None = None,
+    count_include_pad: types.Flag | int | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
+    pads: SupportsIndex | types.Integers | None = None,
+    strides: SupportsIndex | types.Integers | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

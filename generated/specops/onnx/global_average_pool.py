@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array
+from specops import arrays, functions, types
 from specops.onnx import global_average_pool_1, global_average_pool_22
 from specops.onnx.versions import VersionedOperator, Versions
 from specops.operator import CompiledOperator
@@ -55,7 +54,7 @@ class GlobalAveragePool(VersionedOperator):
 
 
 def global_average_pool(
-    x: Array,
+    x: types.Array,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

@@ -13,8 +13,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array
+from specops import arrays, functions, types
 from specops.onnx import global_lp_pool_1, global_lp_pool_2, global_lp_pool_22
 from specops.onnx.versions import VersionedOperator, Versions
 from specops.operator import CompiledOperator
@@ -58,7 +57,7 @@ class GlobalLpPool(VersionedOperator):
 
 
 def global_lp_pool(
-    x: Array,
+    x: types.Array,
     p: SupportsIndex | float | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,

@@ -13,8 +13,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array
+from specops import arrays, functions, types
 from specops.onnx import hardmax_1, hardmax_11, hardmax_13
 from specops.onnx.versions import VersionedOperator, Versions
 from specops.operator import CompiledOperator
@@ -59,7 +58,7 @@ class Hardmax(VersionedOperator):
 
 
 def hardmax(
-    x: Array,
+    x: types.Array,
     axis: SupportsIndex | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,

@@ -13,8 +13,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array
+from specops import arrays, functions, types
 from specops.onnx import log_softmax_1, log_softmax_11, log_softmax_13
 from specops.onnx.versions import VersionedOperator, Versions
 from specops.operator import CompiledOperator
@@ -59,7 +58,7 @@ class LogSoftmax(VersionedOperator):
 
 
 def log_softmax(
-    x: Array,
+    x: types.Array,
     axis: SupportsIndex | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,

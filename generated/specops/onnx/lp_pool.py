@@ -13,8 +13,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Flag, Integers
+from specops import arrays, functions, types
 from specops.onnx import lp_pool_1, lp_pool_2, lp_pool_11, lp_pool_18, lp_pool_22
 from specops.onnx.versions import VersionedOperator, Versions
 from specops.operator import CompiledOperator
@@ -62,13 +61,13 @@ class LpPool(VersionedOperator):
     def __init__(
         self,
         *,
-        kernel_shape: Integers,
+        kernel_shape: types.Integers,
         auto_pad: str | int | None = None,
-        ceil_mode: Flag | int | None = None,
-        dilations: SupportsIndex | Integers | None = None,
+        ceil_mode: types.Flag | int | None = None,
+        dilations: SupportsIndex | types.Integers | None = None,
         p: SupportsIndex | float | None = None,
-        pads: SupportsIndex | Integers | None = None,
-        strides: SupportsIndex | Integers | None = None,
+        pads: SupportsIndex | types.Integers | None = None,
+        strides: SupportsIndex | types.Integers | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -88,14 +87,14 @@ class LpPool(VersionedOperator):
 
 
 def lp_pool(
-    x: Array,
-    kernel_shape: Integers,
+    x: types.Array,
+    kernel_shape: types.Integers,
     auto_pad: str | int | None = None,
-    ceil_mode: Flag | int | None = None,
-    dilations: SupportsIndex | Integers | None = None,
+    ceil_mode: types.Flag | int | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
     p: SupportsIndex | float | None = None,
-    pads: SupportsIndex | Integers | None = None,
-    strides: SupportsIndex | Integers | None = None,
+    pads: SupportsIndex | types.Integers | None = None,
+    strides: SupportsIndex | types.Integers | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

@@ -15,8 +15,7 @@ from typing import Any, Literal, SupportsIndex, overload
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Flag, Integers
+from specops import arrays, functions, types
 from specops.functions import Asked
 from specops.onnx import max_pool_1, max_pool_8, max_pool_10, max_pool_11, max_pool_12, max_pool_22
 from specops.onnx.versions import VersionedOperator, Versions
@@ -69,14 +68,14 @@ class MaxPool(VersionedOperator):
     def __init__(
         self,
         *,
-        kernel_shape: Integers,
+        kernel_shape: types.Integers,
         auto_pad: str | int | None = None,
-        ceil_mode: Flag | int | None = None,
-        dilations: SupportsIndex | Integers | None = None,
-        pads: SupportsIndex | Integers | None = None,
-        storage_order: Flag | int | None = None,
-        strides: SupportsIndex | Integers | None = None,
-        indices: Flag = False,
+        ceil_mode: types.Flag | int | None = None,
+        dilations: SupportsIndex | types.Integers | None = None,
+        pads: SupportsIndex | types.Integers | None = None,
+        storage_order: types.Flag | int | None = None,
+        strides: SupportsIndex | types.Integers | None = None,
+        indices: types.Flag = False,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -97,28 +96,28 @@ class MaxPool(VersionedOperator):
 
 @overload
 def max_pool(
-    x: Array,
-    kernel_shape: Integers,
+    x: types.Array,
+    kernel_shape: types.Integers,
     auto_pad: str | int | None = None,
-    ceil_mode: Flag | int | None = None,
-    dilations: SupportsIndex | Integers | None = None,
-    pads: SupportsIndex | Integers | None = None,
-    storage_order: Flag | int | None = None,
-    strides: SupportsIndex | Integers | None = None,
+    ceil_mode: types.Flag | int | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
+    pads: SupportsIndex | types.Integers | None = None,
+    storage_order: types.Flag | int | None = None,
+    strides: SupportsIndex | types.Integers | None = None,
     indices: Literal[False] = False,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray: ...
 @overload
 def max_pool(
-    x: Array,
-    kernel_shape: Integers,
+    x: types.Array,
+    kernel_shape: types.Integers,
     auto_pad: str | int | None = None,
-    ceil_mode: Flag | int | None = None,
-    dilations: SupportsIndex | Integers | None = None,
-    pads: SupportsIndex | Integers | None = None,
-    storage_order: Flag | int | None = None,
-    strides: SupportsIndex | Integers | None = None,
+    ceil_mode: types.Flag | int | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
+    pads: SupportsIndex | types.Integers | None = None,
+    storage_order: types.Flag | int | None = None,
+    strides: SupportsIndex | types.Integers | None = None,
     *,
     indices: Literal[True],
     opset: int | None = None,
@@ -126,28 +125,28 @@ def max_pool(
 ) -> tuple[np.ndarray, np.ndarray]: ...
 @overload
 def max_pool(
-    x: Array,
-    kernel_shape: Integers,
+    x: types.Array,
+    kernel_shape: types.Integers,
     auto_pad: str | int | None = None,
-    ceil_mode: Flag | int | None = None,
-    dilations: SupportsIndex | Integers | None = None,
-    pads: SupportsIndex | Integers | None = None,
-    storage_order: Flag | int | None = None,
-    strides: SupportsIndex | Integers | None = None,
-    indices: Flag = False,
+    ceil_mode: types.Flag | int | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
+    pads: SupportsIndex | types.Integers | None = None,
+    storage_order: types.Flag | int | None = None,
+    strides: SupportsIndex | types.Integers | None = None,
+    indices: types.Flag = False,
     opset: int | None = None,
     out: np.ndarray | Sequence[np.ndarray | None] | None = None,
 ) -> Any: ...
 def max_pool(
-    x: Array,
-    kernel_shape: Integers,
+    x: types.Array,
+    kernel_shape: types.Integers,
     auto_pad: str | int | None = None,
-    ceil_mode: Flag | int | None = None,
-    dilations: SupportsIndex | Integers | None = None,
-    pads: SupportsIndex | Integers | None = None,
-    storage_order: Flag | int | None = None,
-    strides: SupportsIndex | Integers | None = None,
-    indices: Flag = False,
+    ceil_mode: types.Flag | int | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
+    pads: SupportsIndex | types.Integers | None = None,
+    storage_order: types.Flag | int | None = None,
+    strides: SupportsIndex | types.Integers | None = None,
+    indices: types.Flag = False,
     opset: int | None = None,
     out: np.ndarray | Sequence[np.ndarray | None] | None = None,
 ) -> np.ndarray | tuple[np.ndarray, ...]:

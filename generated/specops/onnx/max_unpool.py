@@ -14,8 +14,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Integers
+from specops import arrays, functions, types
 from specops.onnx import max_unpool_9, max_unpool_11, max_unpool_22
 from specops.onnx.versions import VersionedOperator, Versions
 from specops.operator import CompiledOperator
@@ -57,10 +56,10 @@ class MaxUnpool(VersionedOperator):
     def __init__(
         self,
         *,
-        kernel_shape: Integers,
-        output_shape: Integers | None = None,
-        pads: SupportsIndex | Integers | None = None,
-        strides: SupportsIndex | Integers | None = None,
+        kernel_shape: types.Integers,
+        output_shape: types.Integers | None = None,
+        pads: SupportsIndex | types.Integers | None = None,
+        strides: SupportsIndex | types.Integers | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -77,12 +76,12 @@ class MaxUnpool(VersionedOperator):
 
 
 def max_unpool(
-    x: Array,
-    i: Array,
-    kernel_shape: Integers,
-    output_shape: Integers | None = None,
-    pads: SupportsIndex | Integers | None = None,
-    strides: SupportsIndex | Integers | None = None,
+    x: types.Array,
+    i: types.Array,
+    kernel_shape: types.Integers,
+    output_shape: types.Integers | None = None,
+    pads: SupportsIndex | types.Integers | None = None,
+    strides: SupportsIndex | types.Integers | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Flag, Integers
+from specops import arrays, functions, types
 from specops.onnx import (
     reduce_log_sum_exp_1,
     reduce_log_sum_exp_11,
@@ -59,9 +58,9 @@ class ReduceLogSumExp(VersionedOperator):
     def __init__(
         self,
         *,
-        axes: Integers | None = None,
-        keepdims: Flag | int | None = None,
-        noop_with_empty_axes: Flag | int | None = None,
+        axes: types.Integers | None = None,
+        keepdims: types.Flag | int | None = None,
+        noop_with_empty_axes: types.Flag | int | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -73,10 +72,10 @@ class ReduceLogSumExp(VersionedOperator):
 
 
 def reduce_log_sum_exp(
-    x: Array,
-    axes: Integers | None = None,
-    keepdims: Flag | int | None = None,
-    noop_with_empty_axes: Flag | int | None = None,
+    x: types.Array,
+    axes: types.Integers | None = None,
+    keepdims: types.Flag | int | None = None,
+    noop_with_empty_axes: types.Flag | int | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Flag, Integers
+from specops import arrays, functions, types
 from specops.onnx import (
     reduce_min_1,
     reduce_min_11,
@@ -60,9 +59,9 @@ class ReduceMin(VersionedOperator):
     def __init__(
         self,
         *,
-        axes: Integers | None = None,
-        keepdims: Flag | int | None = None,
-        noop_with_empty_axes: Flag | int | None = None,
+        axes: types.Integers | None = None,
+        keepdims: types.Flag | int | None = None,
+        noop_with_empty_axes: types.Flag | int | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -74,10 +73,10 @@ class ReduceMin(VersionedOperator):
 
 
 def reduce_min(
-    x: Array,
-    axes: Integers | None = None,
-    keepdims: Flag | int | None = None,
-    noop_with_empty_axes: Flag | int | None = None,
+    x: types.Array,
+    axes: types.Integers | None = None,
+    keepdims: types.Flag | int | None = None,
+    noop_with_empty_axes: types.Flag | int | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Flag, Integers
+from specops import arrays, functions, types
 from specops.onnx import reduce_sum_1, reduce_sum_11, reduce_sum_13
 from specops.onnx.versions import VersionedOperator, Versions
 from specops.operator import CompiledOperator
@@ -50,9 +49,9 @@ class ReduceSum(VersionedOperator):
     def __init__(
         self,
         *,
-        axes: Integers | None = None,
-        keepdims: Flag | int | None = None,
-        noop_with_empty_axes: Flag | int | None = None,
+        axes: types.Integers | None = None,
+        keepdims: types.Flag | int | None = None,
+        noop_with_empty_axes: types.Flag | int | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -64,10 +63,10 @@ class ReduceSum(VersionedOperator):
 
 
 def reduce_sum(
-    x: Array,
-    axes: Integers | None = None,
-    keepdims: Flag | int | None = None,
-    noop_with_empty_axes: Flag | int | None = None,
+    x: types.Array,
+    axes: types.Integers | None = None,
+    keepdims: types.Flag | int | None = None,
+    noop_with_empty_axes: types.Flag | int | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:

@@ -39,8 +39,7 @@ from typing import Any, Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from specops import arrays, functions
-from specops.annotations import Array, Axes, Flag
+from specops import arrays, functions, types
 from specops.operator import CompiledOperator
 from specops.rule_functions import unique
 from specops.tensor import Tensor, rank
@@ -181,25 +180,25 @@ OPERATOR = Operator(
 
 @overload
 def argmin(
-    x: Array,
+    x: types.Array,
     axis: None = None,
     keepdims: Literal[False] = False,
-    last: Flag = False,
+    last: types.Flag = False,
     out: None = None,
 ) -> np.int64: ...
 @overload
 def argmin(
-    x: Array,
-    axis: Axes = None,
-    keepdims: Flag = False,
-    last: Flag = False,
+    x: types.Array,
+    axis: types.Axes = None,
+    keepdims: types.Flag = False,
+    last: types.Flag = False,
     out: np.ndarray | None = None,
 ) -> npt.NDArray[np.int64] | Any: ...
 def argmin(
-    x: Array,
-    axis: Axes = None,
-    keepdims: Flag = False,
-    last: Flag = False,
+    x: types.Array,
+    axis: types.Axes = None,
+    keepdims: types.Flag = False,
+    last: types.Flag = False,
     out: np.ndarray | None = None,
 ) -> np.ndarray | np.generic:
     """Index of the least element over one axis, several axes or all of them.

@@ -57,8 +57,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
-from specops import arrays, functions
-from specops.annotations import Array, Flag, Integers, Scalar
+from specops import arrays, functions, types
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -439,37 +438,37 @@ OPERATOR = Operator(
 
 @overload
 def average_pool(
-    x: npt.NDArray[Scalar],
-    window_size: Integers,
-    strides: SupportsIndex | Integers | None = None,
-    start_padding: SupportsIndex | Integers | None = None,
-    end_padding: SupportsIndex | Integers | None = None,
-    dilations: SupportsIndex | Integers | None = None,
-    ceil_mode: Flag = False,
-    count_padding: Flag = False,
+    x: npt.NDArray[types.Scalar],
+    window_size: types.Integers,
+    strides: SupportsIndex | types.Integers | None = None,
+    start_padding: SupportsIndex | types.Integers | None = None,
+    end_padding: SupportsIndex | types.Integers | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
+    ceil_mode: types.Flag = False,
+    count_padding: types.Flag = False,
     out: np.ndarray | None = None,
-) -> npt.NDArray[Scalar]: ...
+) -> npt.NDArray[types.Scalar]: ...
 @overload
 def average_pool(
-    x: Array,
-    window_size: Integers,
-    strides: SupportsIndex | Integers | None = None,
-    start_padding: SupportsIndex | Integers | None = None,
-    end_padding: SupportsIndex | Integers | None = None,
-    dilations: SupportsIndex | Integers | None = None,
-    ceil_mode: Flag = False,
-    count_padding: Flag = False,
+    x: types.Array,
+    window_size: types.Integers,
+    strides: SupportsIndex | types.Integers | None = None,
+    start_padding: SupportsIndex | types.Integers | None = None,
+    end_padding: SupportsIndex | types.Integers | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
+    ceil_mode: types.Flag = False,
+    count_padding: types.Flag = False,
     out: np.ndarray | None = None,
 ) -> npt.NDArray[Any]: ...
 def average_pool(
-    x: Array,
-    window_size: Integers,
-    strides: SupportsIndex | Integers | None = None,
-    start_padding: SupportsIndex | Integers | None = None,
-    end_padding: SupportsIndex | Integers | None = None,
-    dilations: SupportsIndex | Integers | None = None,
-    ceil_mode: Flag = False,
-    count_padding: Flag = False,
+    x: types.Array,
+    window_size: types.Integers,
+    strides: SupportsIndex | types.Integers | None = None,
+    start_padding: SupportsIndex | types.Integers | None = None,
+    end_padding: SupportsIndex | types.Integers | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
+    ceil_mode: types.Flag = False,
+    count_padding: types.Flag = False,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Average of each position of a window that slides over the last dimensions.

@@ -36,8 +36,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from specops import arrays, functions
-from specops.annotations import Array, Axes, Scalar
+from specops import arrays, functions, types
 from specops.operator import CompiledOperator
 from specops.rule_functions import unique
 from specops.tensor import Tensor, rank
@@ -136,19 +135,19 @@ OPERATOR = Operator(
 
 @overload
 def hardmax(
-    x: npt.NDArray[Scalar],
-    axis: Axes = None,
+    x: npt.NDArray[types.Scalar],
+    axis: types.Axes = None,
     out: np.ndarray | None = None,
-) -> npt.NDArray[Scalar]: ...
+) -> npt.NDArray[types.Scalar]: ...
 @overload
 def hardmax(
-    x: Array,
-    axis: Axes = None,
+    x: types.Array,
+    axis: types.Axes = None,
     out: np.ndarray | None = None,
 ) -> npt.NDArray[Any]: ...
 def hardmax(
-    x: Array,
-    axis: Axes = None,
+    x: types.Array,
+    axis: types.Axes = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray | np.generic:
     """1 at the first greatest element over one axis, several axes or all of them, 0 at all others.

@@ -37,8 +37,7 @@ from typing import Any, Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from specops import arrays, functions
-from specops.annotations import Array, Axes, Flag, Scalar
+from specops import arrays, functions, types
 from specops.operator import CompiledOperator
 from specops.rule_functions import unique
 from specops.tensor import Tensor, rank
@@ -145,29 +144,29 @@ OPERATOR = Operator(
 
 @overload
 def logsumexp(
-    x: npt.NDArray[Scalar],
+    x: npt.NDArray[types.Scalar],
     axis: None = None,
     keepdims: Literal[False] = False,
     out: None = None,
-) -> Scalar: ...
+) -> types.Scalar: ...
 @overload
 def logsumexp(
-    x: npt.NDArray[Scalar],
-    axis: Axes = None,
-    keepdims: Flag = False,
+    x: npt.NDArray[types.Scalar],
+    axis: types.Axes = None,
+    keepdims: types.Flag = False,
     out: np.ndarray | None = None,
-) -> npt.NDArray[Scalar] | Any: ...
+) -> npt.NDArray[types.Scalar] | Any: ...
 @overload
 def logsumexp(
-    x: Array,
-    axis: Axes = None,
-    keepdims: Flag = False,
+    x: types.Array,
+    axis: types.Axes = None,
+    keepdims: types.Flag = False,
     out: np.ndarray | None = None,
 ) -> npt.NDArray[Any] | Any: ...
 def logsumexp(
-    x: Array,
-    axis: Axes = None,
-    keepdims: Flag = False,
+    x: types.Array,
+    axis: types.Axes = None,
+    keepdims: types.Flag = False,
     out: np.ndarray | None = None,
 ) -> np.ndarray | np.generic:
     """Natural logarithm of the sum of the exponentials over one axis, several axes or all of them.

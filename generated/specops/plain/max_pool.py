@@ -63,8 +63,7 @@ from typing import Any, Literal, SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
-from specops import arrays, functions
-from specops.annotations import Array, Flag, Integers, Scalar
+from specops import arrays, functions, types
 from specops.functions import Asked
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank
@@ -481,50 +480,50 @@ OPERATOR = Operator(
 
 @overload
 def max_pool(
-    x: npt.NDArray[Scalar],
-    window_size: Integers,
-    strides: SupportsIndex | Integers | None = None,
-    start_padding: SupportsIndex | Integers | None = None,
-    end_padding: SupportsIndex | Integers | None = None,
-    dilations: SupportsIndex | Integers | None = None,
-    ceil_mode: Flag = False,
+    x: npt.NDArray[types.Scalar],
+    window_size: types.Integers,
+    strides: SupportsIndex | types.Integers | None = None,
+    start_padding: SupportsIndex | types.Integers | None = None,
+    end_padding: SupportsIndex | types.Integers | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
+    ceil_mode: types.Flag = False,
     indices: Literal[False] = False,
     out: np.ndarray | None = None,
-) -> npt.NDArray[Scalar]: ...
+) -> npt.NDArray[types.Scalar]: ...
 @overload
 def max_pool(
-    x: npt.NDArray[Scalar],
-    window_size: Integers,
-    strides: SupportsIndex | Integers | None = None,
-    start_padding: SupportsIndex | Integers | None = None,
-    end_padding: SupportsIndex | Integers | None = None,
-    dilations: SupportsIndex | Integers | None = None,
-    ceil_mode: Flag = False,
+    x: npt.NDArray[types.Scalar],
+    window_size: types.Integers,
+    strides: SupportsIndex | types.Integers | None = None,
+    start_padding: SupportsIndex | types.Integers | None = None,
+    end_padding: SupportsIndex | types.Integers | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
+    ceil_mode: types.Flag = False,
     *,
     indices: Literal[True],
     out: Sequence[np.ndarray | None] | None = None,
-) -> tuple[npt.NDArray[Scalar], npt.NDArray[np.int64]]: ...
+) -> tuple[npt.NDArray[types.Scalar], npt.NDArray[np.int64]]: ...
 @overload
 def max_pool(
-    x: Array,
-    window_size: Integers,
-    strides: SupportsIndex | Integers | None = None,
-    start_padding: SupportsIndex | Integers | None = None,
-    end_padding: SupportsIndex | Integers | None = None,
-    dilations: SupportsIndex | Integers | None = None,
-    ceil_mode: Flag = False,
-    indices: Flag = False,
+    x: types.Array,
+    window_size: types.Integers,
+    strides: SupportsIndex | types.Integers | None = None,
+    start_padding: SupportsIndex | types.Integers | None = None,
+    end_padding: SupportsIndex | types.Integers | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
+    ceil_mode: types.Flag = False,
+    indices: types.Flag = False,
     out: np.ndarray | Sequence[np.ndarray | None] | None = None,
 ) -> Any: ...
 def max_pool(
-    x: Array,
-    window_size: Integers,
-    strides: SupportsIndex | Integers | None = None,
-    start_padding: SupportsIndex | Integers | None = None,
-    end_padding: SupportsIndex | Integers | None = None,
-    dilations: SupportsIndex | Integers | None = None,
-    ceil_mode: Flag = False,
-    indices: Flag = False,
+    x: types.Array,
+    window_size: types.Integers,
+    strides: SupportsIndex | types.Integers | None = None,
+    start_padding: SupportsIndex | types.Integers | None = None,
+    end_padding: SupportsIndex | types.Integers | None = None,
+    dilations: SupportsIndex | types.Integers | None = None,
+    ceil_mode: types.Flag = False,
+    indices: types.Flag = False,
     out: np.ndarray | Sequence[np.ndarray | None] | None = None,
 ) -> np.ndarray | tuple[np.ndarray, ...]:
     """Greatest element within each position of a window that slides over the last dimensions, and

@@ -32,8 +32,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from specops import arrays, functions
-from specops.annotations import Array, Integers, Scalar
+from specops import arrays, functions, types
 from specops.functions import Asked
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank
@@ -158,22 +157,22 @@ OPERATOR = Operator(
 
 @overload
 def max_unpool(
-    x: npt.NDArray[Scalar],
-    indices: Array,
-    output_sizes: Integers,
+    x: npt.NDArray[types.Scalar],
+    indices: types.Array,
+    output_sizes: types.Integers,
     out: np.ndarray | None = None,
-) -> npt.NDArray[Scalar]: ...
+) -> npt.NDArray[types.Scalar]: ...
 @overload
 def max_unpool(
-    x: Array,
-    indices: Array,
-    output_sizes: Integers,
+    x: types.Array,
+    indices: types.Array,
+    output_sizes: types.Integers,
     out: np.ndarray | None = None,
 ) -> npt.NDArray[Any]: ...
 def max_unpool(
-    x: Array,
-    indices: Array,
-    output_sizes: Integers,
+    x: types.Array,
+    indices: types.Array,
+    output_sizes: types.Integers,
     out: np.ndarray | None = None,
 ) -> np.ndarray | np.generic:
     """Puts each element at its index in a larger array that is 0 elsewhere, the inverse of

@@ -40,8 +40,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from specops import arrays, functions
-from specops.annotations import Array, Axes, Scalar
+from specops import arrays, functions, types
 from specops.operator import CompiledOperator
 from specops.rule_functions import unique
 from specops.tensor import Tensor, rank
@@ -142,19 +141,19 @@ OPERATOR = Operator(
 
 @overload
 def softmax(
-    x: npt.NDArray[Scalar],
-    axis: Axes = None,
+    x: npt.NDArray[types.Scalar],
+    axis: types.Axes = None,
     out: np.ndarray | None = None,
-) -> npt.NDArray[Scalar]: ...
+) -> npt.NDArray[types.Scalar]: ...
 @overload
 def softmax(
-    x: Array,
-    axis: Axes = None,
+    x: types.Array,
+    axis: types.Axes = None,
     out: np.ndarray | None = None,
 ) -> npt.NDArray[Any]: ...
 def softmax(
-    x: Array,
-    axis: Axes = None,
+    x: types.Array,
+    axis: types.Axes = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray | np.generic:
     """Exponential of each element, divided by the sum of the exponentials over one axis, several

@@ -35,8 +35,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from specops import arrays, functions
-from specops.annotations import Array, Axes
+from specops import arrays, functions, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -212,9 +211,9 @@ class ArgminSmallOperatorDesc(OperatorDesc):
 
 
 def argmin_small(
-    x: Array,
+    x: types.Array,
     axis_direction: str | int,
-    axes: Axes = None,
+    axes: types.Axes = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Index of the least element along one or more axes.
