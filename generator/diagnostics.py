@@ -53,11 +53,13 @@ class Report:
     """Collects diagnostics; knows the text of each file, to show the line.
 
     `count` is how many there were, also beyond those that are kept; of the same one at one place the first is.
+    `stopped` are the files whose errors leave out further checks of them.
     """
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
     lines: dict[str, list[str]] = field(default_factory=dict)
     count: int = 0
+    stopped: set[str] = field(default_factory=set)
 
     def add(
         self,

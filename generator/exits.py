@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from generator.diagnostics import Report
+from generator.diagnostics import Report, escaped
 
 OK, DIFFERENCES, ERRORS, BUG = 0, 1, 2, 3
 
@@ -18,6 +18,9 @@ def show(report: Report, format: str) -> None:
     """Errors on standard error for people, on standard output for programs."""
     if format == "text":
         print(report.text(), file=sys.stderr)
+        for file in sorted(report.stopped):
+            left = "further checks are left out until it has no errors"
+            print(f"note: {escaped(file)}: {left}", file=sys.stderr)
     else:
         print(report.json() if format == "json" else report.github())
 

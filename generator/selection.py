@@ -66,10 +66,8 @@ def sound(options: argparse.Namespace, names: list[str] | None = None) -> Sound:
             return Sound(specs, sorted(left_out), _joined(told, report))
         found = {d.span.file for d in report.diagnostics if d.span is not None} - left_out
         if not found or (names is None and report.full):
+            report.stopped |= left_out & {structure.VOCABULARY}
             show(_joined(told if names is None else told_of(names, told), report), options.format)
-            if structure.VOCABULARY in left_out and options.format == "text":
-                left = "further checks are left out until it has no errors"
-                print(f"note: {structure.VOCABULARY}: {left}", file=sys.stderr)
             raise Stop
         left_out |= found
         told = _joined(told, report)
@@ -79,17 +77,17 @@ def _joined(*reports: Report) -> Report:
     """All that these tell, once."""
     told = list(dict.fromkeys(d for r in reports for d in r.diagnostics))
     lines = {file: text for r in reports for file, text in r.lines.items()}
-    return Report(told, lines, len(told))
+    return Report(told, lines, len(told), {file for r in reports for file in r.stopped})
 
 
 def told_of(names: list[str], report: Report) -> Report:
     """What is told of the specs that these names mean."""
-    told = [
-        d
-        for d in report.diagnostics
-        if d.span and any(stands_for(n, structure.operator_id(d.span.file)) for n in names)
-    ]
-    return Report(told, report.lines, len(told))
+
+    def meant(file: str) -> bool:
+        return any(stands_for(n, structure.operator_id(file)) for n in names)
+
+    told = [d for d in report.diagnostics if d.span and meant(d.span.file)]
+    return Report(told, report.lines, len(told), set(filter(meant, report.stopped)))
 
 
 def readable(options: argparse.Namespace, names: list[str]) -> Linted:

@@ -73,6 +73,7 @@ def load_tree(root: Path, report: Report, without: Collection[str] = ()) -> Spec
                 continue
             text = source.load(path, file, report)
             if text is None:
+                report.stopped.add(file)
                 continue
             if not is_module(path.stem):
                 report.add(
@@ -85,6 +86,8 @@ def load_tree(root: Path, report: Report, without: Collection[str] = ()) -> Spec
                 known = [e for e in spec.equivalences if e.operator not in absent]
                 spec = spec.model_copy(update={"equivalences": known})
                 specs.append(Spec(dialect, path.stem, text, spec))
+            else:
+                report.stopped.add(file)
     _unread(root, read, report)
     if not specs and not without and not report:
         help = f"a spec is specs/DIALECT/name.yaml, the dialect one of {', '.join(DIALECTS)}"

@@ -50,6 +50,7 @@ def lint(tree: SpecTree, report: Report) -> Linted:
         before = report.count
         _todo(source.document, report)
         if not sound_members(source, report):
+            report.stopped.add(source.file)
             continue
         operator = resolve.operator(source, tree, report)
         _spec(operator, tree, report)
@@ -66,6 +67,8 @@ def lint(tree: SpecTree, report: Report) -> Linted:
                 remembered=remembered,
             )
             test.run()
+        elif report.count != before:
+            report.stopped.add(source.file)
         operators.append(operator)
         if report.count == before:
             sound.append(operator)
