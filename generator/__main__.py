@@ -3,7 +3,12 @@
 import gc
 import sys
 
-from generator.cli import main
-
 gc.disable()  # a short run over trees that live until its end: a quarter of the time would go into looking for garbage
-sys.exit(main(sys.argv[1:]))
+try:
+    from generator.cli import main
+
+    code = main(sys.argv[1:])
+except KeyboardInterrupt:  # while modules are imported, or before a verb runs
+    print("interrupted", file=sys.stderr)
+    code = 130  # as in exits.py, of which nothing may be there yet
+sys.exit(code)

@@ -1,6 +1,6 @@
 """The command: python -m generator VERB [operator ...].
 
-Exit codes: 0 fine, 1 differences, 2 errors in specs or templates, 3 a bug of the generator.
+Exit codes: 0 fine, 1 differences, 2 errors in specs or templates, 3 a bug of the generator, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 from generator import structure, verbs
 from generator.diagnostics import Report, Span
-from generator.exits import BUG, ERRORS, OK, Stop, fail, show
+from generator.exits import BUG, ERRORS, INTERRUPTED, OK, Stop, fail, show
 from generator.selection import PROJECT
 
 
@@ -66,7 +66,7 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return ERRORS
     except KeyboardInterrupt:
         print("interrupted; every file is whole, run the command again", file=sys.stderr)
-        return ERRORS
+        return INTERRUPTED
     except Exception:
         traceback.print_exc()
         print("error: this is a bug of the generator, not of your spec", file=sys.stderr)
@@ -118,7 +118,8 @@ def _parser() -> argparse.ArgumentParser:
         parents=[everywhere],
         prog="python -m generator",
         description="Generate the package in generated/ from the specs.",
-        epilog="Exit codes: 0 fine, 1 differences, 2 errors in specs or templates, 3 a bug of the generator.",
+        epilog="Exit codes: 0 fine, 1 differences, 2 errors in specs or templates, 3 a bug of the generator,"
+        " 130 interrupted.",
     )
     parsers = parser.add_subparsers(dest="verb", metavar="VERB")
 

@@ -7,7 +7,7 @@ import sys
 
 from generator.diagnostics import Report, escaped
 
-OK, DIFFERENCES, ERRORS, BUG = 0, 1, 2, 3
+OK, DIFFERENCES, ERRORS, BUG, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 class Stop(Exception):
