@@ -275,8 +275,8 @@ class _Reader:
             return None
         if constraint.use is not None:
             what = "a field of this operator"
-            used = self.use(constraint.use, (*path, "use"), names, what)
-            return (used.require, constraint.allowed or used.allowed) if used else None
+            used = self.use(constraint.use, (*path, "use"), names, what, constraint.allowed)
+            return (used.require, used.allowed) if used else None
         if constraint.allowed is None:
             self.report.add(
                 "E102",
@@ -289,8 +289,10 @@ class _Reader:
         require = self.expression(text, (*path, "require"), names, "bool")
         return (require, constraint.allowed) if require and constraint.allowed is not None else None
 
-    def use(self, text: str, path: KeyPath, names: _Names, what: str) -> Use | None:
-        """The shared constraint that `text` names, over `names`, each of them `what`."""
+    def use(
+        self, text: str, path: KeyPath, names: _Names, what: str, sentence: str | None = None
+    ) -> Use | None:
+        """The shared constraint that `text` names, over `names`, each of them `what`; its own `sentence` or another."""
         span = self.document.span(path)
         call = _call(text)
         if call is None:
@@ -365,7 +367,7 @@ class _Reader:
         require = require.rename(bound)
         if not self.is_told(require, path):
             return None
-        return Use(name, tuple(arguments), require, _fill(shared.allowed, bound))
+        return Use(name, tuple(arguments), require, _fill(sentence or shared.allowed, bound))
 
 
 def _fill(sentence: str, bound: Mapping[str, str]) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 
-from generator.diagnostics import Note, Report, suggestion
+from generator.diagnostics import Note, Report, Span, suggestion
 from generator.source import Document, KeyPath
 
 # What the runtime calls its own checks of a call, a description or a model.
@@ -55,6 +56,18 @@ def check_unique(
             "E211", f"`{id}` is used twice", document.span((*path, "id")), "again", notes=[first]
         )
     ids.setdefault(id, path)
+
+
+def check_sentence(
+    sentence: str, parameters: Collection[str], of: str, span: Span, report: Report
+) -> None:
+    """Braces in what a shared constraint says is allowed hold its parameters."""
+    for word, brace in re.findall(r"\{([^{}]*)\}|([{}])", sentence):
+        if brace:
+            report.add("E203", f"a `{brace}` stands alone", span, "braces hold a parameter")
+        elif word not in parameters:
+            message = f"`{word}` is not a parameter of `{of}`"
+            report.add("E203", message, span, "unknown name", help=suggestion(word, parameters))
 
 
 def check_needs(

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from generator import layout
 from generator.expr import language
-from generator.lint.entries import check_needs, check_origin, check_own, check_unique
+from generator.lint.entries import (
+    check_needs,
+    check_origin,
+    check_own,
+    check_sentence,
+    check_unique,
+)
 from generator.lint.subject import Subject
 from generator.source import KeyPath
 
@@ -42,6 +48,12 @@ class Rules(Subject):
                     self.document.span((*path, "id")),
                     "again",
                     help="choose another id: messages and tests name a rule by it",
+                )
+            shared = self.vocabulary.constraints.get(constraint.shared)
+            if shared is not None and constraint.allowed is not None:
+                span = self.document.span((*path, "allowed"))
+                check_sentence(
+                    constraint.allowed, shared.parameters, constraint.shared, span, self.report
                 )
             check_needs(
                 constraint.needs, ids, every, constraint.id, path, self.document, self.report

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Collection
 
 from generator import expr
 from generator.diagnostics import Report, Span, suggestion
 from generator.expr import bounds, language
-from generator.lint.entries import check_needs, check_origin, check_own, check_unique
+from generator.lint.entries import (
+    check_needs,
+    check_origin,
+    check_own,
+    check_sentence,
+    check_unique,
+)
 from generator.model import DIALECTS, KernelEntry, SpecTree, TensorTypes
 from generator.source import KeyPath
 
@@ -211,8 +216,4 @@ def _shared(tree: SpecTree, report: Report) -> None:
             span = tree.document.within((*path, "require"), error.offset, error.length)
             report.add(error.code, error.message, span, error.label, help=error.help)
         span = tree.document.span((*path, "allowed"))
-        for word, brace in re.findall(r"\{([^{}]*)\}|([{}])", shared.allowed):
-            if brace:
-                report.add("E203", f"a `{brace}` stands alone", span, "braces hold a parameter")
-            else:
-                _known(word, shared.parameters, f"a parameter of `{name}`", span, report)
+        check_sentence(shared.allowed, shared.parameters, name, span, report)
