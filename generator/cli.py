@@ -57,6 +57,7 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return OK
     try:
         _check_root(options)
+        _read_names(options)
         code: int = options.run(options)
         return code
     except Stop:
@@ -79,6 +80,29 @@ def _check_root(options: argparse.Namespace) -> None:
         help = "`--root` names the folder that holds specs/"
         report.add("E005", f"there is no folder `{options.root / 'specs'}`", help=help)
     fail(report, options)
+
+
+def _read_names(options: argparse.Namespace) -> None:
+    """What names operators and files, also by paths from the current folder, is read as names below --root."""
+    given = vars(options)
+    for key in given.keys() & {"name", "like", "one", "other"}:
+        given[key] = structure.operator_name(_below(options.root, given[key]))
+    if "operators" in given:
+        names = [_below(options.root, name) for name in options.operators]
+        options.operators = [structure.operator_name(name) for name in names]
+    if "subject" in given:
+        options.subject = _below(options.root, options.subject)
+
+
+def _below(root: Path, text: str) -> str:
+    """The path from the root where a text is a path of what is there; else the text itself."""
+    path = Path(text)
+    written_as_path = path.suffix or ".." in path.parts
+    if path.is_absolute() or (written_as_path and path.exists()):
+        path, root = Path(os.path.abspath(path)), Path(os.path.abspath(root))
+        if path.is_relative_to(root):
+            return path.relative_to(root).as_posix()
+    return text
 
 
 def _of_system(error: OSError, root: Path) -> Report:
@@ -131,8 +155,7 @@ def _parser() -> argparse.ArgumentParser:
                 "operators",
                 nargs="*",
                 metavar="operator",
-                type=structure.operator_name,
-                help="e.g. argmax, directml/argmax or specs/directml/argmax.yaml (default: all)",
+                help="e.g. argmax, directml/argmax, directml or specs/directml/argmax.yaml (default: all)",
             )
         sub.set_defaults(run=run)
         return sub
@@ -175,17 +198,16 @@ def _parser() -> argparse.ArgumentParser:
     new = verb(
         "new", verbs.new, "create a draft spec from an existing one, with TODOs", operators=False
     )
-    name = structure.operator_name
     help = "dialect and name of the new operator, e.g. directml/argmin"
-    new.add_argument("name", type=name, help=help)
+    new.add_argument("name", help=help)
     help = "operator whose spec to copy"
-    new.add_argument("--like", type=name, required=True, metavar="OPERATOR", help=help)
+    new.add_argument("--like", required=True, metavar="OPERATOR", help=help)
     diff = verb(
         "diff",
         verbs.diff,
         "compare two operators by meaning; exit code 1 if they differ",
         operators=False,
     )
-    diff.add_argument("one", metavar="A", type=name, help="an operator, e.g. directml/argmax")
-    diff.add_argument("other", metavar="B", type=name, help="the operator to compare it with")
+    diff.add_argument("one", metavar="A", help="an operator, e.g. directml/argmax")
+    diff.add_argument("other", metavar="B", help="the operator to compare it with")
     return parser

@@ -84,10 +84,15 @@ def told_of(names: list[str], report: Report) -> Report:
     """What is told of the specs that these names mean."""
 
     def meant(file: str) -> bool:
-        return any(stands_for(n, structure.operator_id(file)) for n in names)
+        return any(_means(n, structure.operator_id(file)) for n in names)
 
     told = [d for d in report.diagnostics if d.span and meant(d.span.file)]
     return Report(told, report.lines, len(told), set(filter(meant, report.stopped)))
+
+
+def _means(name: str, id: str) -> bool:
+    """Whether a name on the command line means this operator, also as one of its dialect."""
+    return stands_for(name, id) or (name in DIALECTS and id.startswith(f"{name}/"))
 
 
 def readable(options: argparse.Namespace, names: list[str]) -> Linted:
@@ -97,7 +102,7 @@ def readable(options: argparse.Namespace, names: list[str]) -> Linted:
     """
     specs, left_out, told = sound(options, names)
     ids = [o.id for o in specs.operators]
-    meant = [n for n in names if not any(stands_for(n, i) for i in ids)]
+    meant = [n for n in names if not any(_means(n, i) for i in ids)]
     fail(told_of(meant, told) if ids else told, options)
     for file in left_out:
         warning = f"warning: {escaped(file)} has errors and is left out"
@@ -124,11 +129,11 @@ def chosen(specs: Linted, options: argparse.Namespace) -> list[str]:
 
 
 def named(ids: list[str], names: list[str], options: argparse.Namespace) -> list[str]:
-    """Those of the ids that names stand for: without its dialect, or its version, for all of them."""
+    """Those of the ids that names stand for: without its dialect or version, or as a dialect, for all of them."""
     out = []
     report = Report()
     for name in names:
-        found = [i for i in ids if stands_for(name, i)]
+        found = [i for i in ids if _means(name, i)]
         if not found:
             report.add(
                 "E006",

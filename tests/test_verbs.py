@@ -254,6 +254,31 @@ def test_the_path_of_a_spec_is_a_name(tree: Tree) -> None:
     assert "did you mean `directml/argmax`?" in tree("lint", "specs/directml/argmx.yaml").err
 
 
+def test_paths_from_the_current_folder(small: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a shell completes them there, and those from the root of the file system."""
+    root = small.root
+    for folder, path in [
+        (root, "specs/directml/argmax.yaml"),
+        (root / "specs", "directml/argmax.yaml"),
+        (root / "specs/directml", "argmax.yaml"),
+        (root / "specs", "../specs/directml"),
+        (PROJECT, str(root / "specs/directml/argmax.yaml")),
+        (PROJECT, str(root / "specs/directml")),
+    ]:
+        monkeypatch.chdir(folder)
+        assert small("lint", path).out.startswith("1 spec ok "), path
+        if path.endswith(".yaml"):
+            assert small("explain", path).out.startswith("DML_OPERATOR_ARGMAX "), path
+    new = str(root / "specs/directml/argmin.yaml")
+    assert small("new", new, "--like", str(root / "specs/directml/argmax.yaml")).code == exits.OK
+
+
+def test_a_dialect_names_all_its_operators(tree: Tree) -> None:
+    names = sorted(f"plain/{path.stem}" for path in tree.path("specs/plain").glob("*.yaml"))
+    assert tree("list", "plain").out == tree("list", *names).out
+    assert tree("lint", "plain").out.startswith(f"{len(names)} spec")
+
+
 # --- diff ---
 
 
