@@ -17,7 +17,7 @@ import pytest
 import trees
 import yaml
 from pydantic import BaseModel
-from trees import PROJECT, Tree
+from trees import ARGMAX, PROJECT, SENTENCE, Tree
 
 from generator import (
     cli,
@@ -271,6 +271,31 @@ def test_paths_from_the_current_folder(small: Tree, monkeypatch: pytest.MonkeyPa
             assert small("explain", path).out.startswith("DML_OPERATOR_ARGMAX "), path
     new = str(root / "specs/directml/argmin.yaml")
     assert small("new", new, "--like", str(root / "specs/directml/argmax.yaml")).code == exits.OK
+
+
+def test_a_draft_keeps_nobody_from_other_operators(small: Tree) -> None:
+    """Of which nothing is generated; what is generated of a spec is never left out for its errors."""
+    assert small("generate").code == exits.OK
+    assert small("new", "directml/argmin", "--like", "directml/argmax").code == exits.OK
+    small.edit(ARGMAX, *SENTENCE)
+    assert small("generate").code == exits.ERRORS
+    warning = "warning: 1 other file below specs/ with errors"
+    checked = small("check", "argmax")
+    assert checked.code == exits.DIFFERENCES
+    assert warning in checked.err
+    result = small("generate", "argmax")
+    assert result.code == exits.OK
+    assert warning in result.err
+    assert small("check", "argmax").code == exits.OK
+    assert not small.path("generated/specops/directml/argmin.py").exists()
+    named = small("generate", "argmin")
+    assert named.code == exits.ERRORS
+    assert "error[E250]" in named.err
+
+    small.write("generated/specops/directml/argmin.py", "as if it was generated\n")
+    result = small("generate", "argmax")
+    assert result.code == exits.ERRORS
+    assert "error[E250]" in result.err
 
 
 def test_a_dialect_names_all_its_operators(tree: Tree) -> None:
