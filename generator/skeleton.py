@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def write(root: Path, name: str, like: str, report: Report) -> None:
     source_name = f"specs/{like}.yaml"
     if source.load(root / source_name, source_name, report) is None:
         return
-    blank = _blank("\n".join(report.lines[source_name]), version[1] if version else "")
+    blank = _blank("\n".join(report.lines[source_name]), _New(name, like))
     target = root / "specs" / f"{name}.yaml"
     try:
         with target.open("x", encoding="utf-8", newline="\n") as file:
@@ -61,38 +62,64 @@ def newer_than_all(root: Path, name: str) -> str:
     return ""
 
 
-def _blank(text: str, version: str) -> str:
+@dataclass(frozen=True)
+class _New:
+    """The id of a new operator, and that of the one whose spec it begins from."""
+
+    id: str
+    like: str
+
+    @property
+    def version(self) -> str:
+        return self.id.removeprefix(family(self.id)).lstrip("_")
+
+    @property
+    def again(self) -> bool:
+        """Whether it is a version of the same operator, whose name and results surely remain."""
+        return self.id.startswith("onnx/") and family(self.id) == family(self.like)
+
+    def operator(self, like: str) -> str:
+        """Its name where its file's name tells it, of ONNX a TODO; `like` is the other's."""
+        dialect, _, stem = self.id.partition("/")
+        if dialect == "onnx":
+            return like if self.again else re.sub(r"\W", "_", f"{TODO}_{like}")
+        return f"DML_OPERATOR_{stem.upper()}" if dialect == "directml" else stem
+
+
+def _blank(text: str, new: _New) -> str:
     """The spec's text with a TODO for the operator's own words, its examples' results and what it is the same as.
 
     It has no errata.
     """
-    for start, end, todo in reversed(list(_todos(yaml.compose(text), (), version, text))):
+    for start, end, todo in reversed(list(_todos(yaml.compose(text), (), new, text))):
         text = f"{text[:start]}: {todo}{text[end:]}"
     return text
 
 
 def _todos(
-    node: Any, path: tuple[str, ...], version: str, text: str
+    node: Any, path: tuple[str, ...], new: _New, text: str
 ) -> Iterator[tuple[int, int, str]]:
     """What stands between a key and the end of its value, with what is to stand there instead."""
     if isinstance(node, yaml.SequenceNode):
         for entry in node.value:
-            yield from _todos(entry, (*path, ""), version, text)
+            yield from _todos(entry, (*path, ""), new, text)
     for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         below = (*path, key.value)
-        todo = _todo(below, value.value, version)
+        todo = _todo(below, value.value, new)
         if todo:
             yield key.end_mark.index, _end(value, text), todo
         else:
-            yield from _todos(value, below, version, text)
+            yield from _todos(value, below, new, text)
 
 
-def _todo(path: tuple[str, ...], value: object, version: str) -> str:
+def _todo(path: tuple[str, ...], value: object, new: _New) -> str:
     match path:
         case ("operator",):
-            return re.sub(r"\W", "_", f"{TODO}_{value}")
+            return new.operator(str(value))
         case ("since_version",):
-            return version
+            return new.version
+        case ("examples", _, "expect", _, "data") if new.again:
+            return ""
         case ("page", *_, "address"):
             return f"https://{TODO}"
         case (

@@ -452,6 +452,23 @@ def test_new(tree: Tree, name: str, like: str) -> None:
     assert "is already there" in again.err
 
 
+@pytest.mark.parametrize(
+    ("name", "like", "operator"),
+    [
+        ("directml/argmost", "directml/argmax", "DML_OPERATOR_ARGMOST"),
+        ("plain/nanargmax", "plain/argmax", "nanargmax"),
+        ("onnx/hardmax_29", "onnx/hardmax_13", "Hardmax"),
+        ("onnx/arg_most_29", "onnx/hardmax_13", f"{TODO}_Hardmax"),
+    ],
+)
+def test_new_writes_a_name_that_is_known(tree: Tree, name: str, like: str, operator: str) -> None:
+    """And keeps the results of another version of the same operator."""
+    assert tree("new", name, "--like", like).code == exits.OK
+    old, new = (yaml.safe_load(tree.text(f"specs/{id}.yaml")) for id in (like, name))
+    assert new["operator"] == operator
+    assert (new["examples"] == old["examples"]) == (operator == "Hardmax")
+
+
 def test_an_unfinished_spec_keeps_nobody_from_reading_others(tree: Tree) -> None:
     """Verbs that tell leave out specs with errors, of any kind, and say so."""
     assert tree("new", "directml/argmost", "--like", "directml/argmax").code == exits.OK
