@@ -239,6 +239,10 @@ class _Reader:
             if error.code == "E203" and name in later:
                 message = f"`{name}` is not derived above this"
                 help = "a derived value reads fields, and derived values above it"
+            if error.code == "E203" and name in self.shared and path[0] == "constraints":
+                whole = _call(text) is not None
+                help = "it is a shared constraint: write "
+                help += f"`use: {text}`" if whole else "a constraint of its own with `use`"
             self.report.add(error.code, message, span, error.label, help=help)
             return None
 
@@ -267,10 +271,12 @@ class _Reader:
     ) -> tuple[Expr, str] | None:
         """What it requires, and the sentence that says so."""
         if (constraint.use is None) == (constraint.require is None):
+            has = "has both" if constraint.use is not None else "needs one of"
             self.report.add(
                 "E212",
-                f"constraint `{constraint.id}` needs one of `use` and `require`",
+                f"constraint `{constraint.id}` {has} `use` and `require`",
                 self.document.span((*path, "id")),
+                help="leave out one of them" if constraint.use is not None else "",
             )
             return None
         if constraint.use is not None:

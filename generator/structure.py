@@ -293,12 +293,14 @@ def _wrong_value(error: Any, shape: _Shape, document: Document, report: Report) 
     elif kind == "identifier":
         report.add("E105", f"{found} is not a name", span, help=error["msg"])
     elif kind == "text":
-        label = f"found {found}"
+        label, help = f"found {found}", ""
         other = next((i for i, c in enumerate(error["input"]) if not " " <= c <= "~"), None)
         if other is not None:
             label = "found " + character(error["input"][other])
+            if error["input"][other] == "\n":
+                help = "write the text on one line, without `>` or `|` in front of it"
             span = span if error["of_key"] else document.within(path, other, 1)
-        report.add("E106", error["msg"], span, label)
+        report.add("E106", error["msg"], span, label, help=help)
     elif kind == "string_pattern_mismatch":
         message = _PATTERNS.get(context["pattern"], "this text has not the right form")
         number = context["pattern"] == RANKS and re.fullmatch("[0-9]{1,2}", str(error["input"]))

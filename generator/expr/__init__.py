@@ -32,7 +32,18 @@ _OTHERS = (
     ("&&", "`and` for &&"),
     (r"\|\|", "`or` for ||"),
     ("!(?!=)", "`not` for !"),
+    (r"\bAND\b", "`and` for AND"),
+    (r"\bOR\b", "`or` for OR"),
+    (r"\bNOT\b", "`not` for NOT"),
 )
+_OTHER_SIGNS = {
+    "\u2264": "<=",
+    "\u2265": ">=",
+    "\u2260": "!=",
+    "\u2212": "-",
+    "\u00d7": "*",
+    "\u00f7": "//",
+}
 
 MAX_NODES = 200
 
@@ -208,7 +219,10 @@ def check_names(text: str, parameters: Collection[str], of: str) -> None:
 def _read(text: str) -> ast.expr:
     """The tree of an expression. Raises ExpressionError."""
     if not text.isascii() or not text.isprintable():
-        raise ExpressionError("E201", "an expression is one line of ASCII", "here")
+        at = next(i for i, c in enumerate(text) if not " " <= c <= "~")
+        sign = _OTHER_SIGNS.get(text[at])
+        help = f"write {sign}" if sign else ""
+        raise ExpressionError("E201", "an expression is one line of ASCII", "here", at, help=help)
     for character in "#\\":
         if character in text:
             message = f"`{character}` has no meaning in an expression"
