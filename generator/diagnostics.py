@@ -193,8 +193,8 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     if known and _numbers(word) and all("." in k and _numbers(k) for k in known):
         in_force = [k for k in known if _numbers(k) <= _numbers(word)]
         return f"did you mean `{max(in_force, key=_numbers) if in_force else min(known, key=_numbers)}`?"
-    if meant := [k for k in known if k.lower() == word.lower()]:
-        return f"did you mean `{meant[0]}`?"
+    if alike := [k for k in known if k.lower() == word.lower()]:
+        return f"did you mean `{alike[0]}`?"
     close = difflib.get_close_matches(_name(word), dict.fromkeys(map(_name, known)), n=1)
     if close:
         stem, number = _version(word)
