@@ -41,3 +41,23 @@ def call(
         return context.get_dummy_value()
 
     return LAUNCH, codegen
+
+
+@intrinsic
+def fails(
+    _context: Any,
+    chunk: Any,
+    walk: Any,
+    x: Any,
+    out: Any,
+    other: Any,
+    begin: Any,
+    end: Any,
+) -> Any:
+    """Call a chunk; 1 if it raised, else 0."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        status = _called(context, builder, values)
+        return builder.zext(status.is_error, context.get_value_type(types.int64))
+
+    return types.int64(*LAUNCH.args), codegen

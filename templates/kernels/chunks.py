@@ -11,35 +11,11 @@ as where other processes keep the cores busy (0.02 of the time of OpenMP there).
 
 from __future__ import annotations
 
-from typing import Any
-
 from numba import types
-from numba.extending import intrinsic
 
 from atomics import acquire, add, give_way, load, relax, replace, store, unlock, words
-from call_chunk import LAUNCH, _called, call
+from call_chunk import LAUNCH, call, fails
 from compiled import helper, launcher, starter
-
-
-@intrinsic
-def _fails(
-    _context: Any,
-    chunk: Any,
-    walk: Any,
-    x: Any,
-    out: Any,
-    other: Any,
-    begin: Any,
-    end: Any,
-) -> Any:
-    """Call a chunk; 1 if it raised, else 0."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        status = _called(context, builder, values)
-        return builder.zext(status.is_error, context.get_value_type(types.int64))
-
-    return types.int64(*LAUNCH.args), codegen
-
 
 PARALLEL = types.int64(*LAUNCH.args, types.int64, types.int64)  # of parallel
 SERVE = types.void(types.int64)  # of serve
@@ -119,7 +95,7 @@ def _take_part(job, own):
             done += 1
             piece = share * PIECES + taken
             begin, end = items * piece // pieces, items * (piece + 1) // pieces
-            if begin < end and _fails(chunk, walk, x, out, other, begin, end) != 0:
+            if begin < end and fails(chunk, walk, x, out, other, begin, end) != 0:
                 store(job + WORD * FAILED, 1)
     return done
 

@@ -313,7 +313,7 @@ def call(
 
 
 @intrinsic
-def _fails(
+def fails(
     _context: Any,
     chunk: Any,
     walk: Any,
@@ -410,7 +410,7 @@ def _take_part(job, own):
             done += 1
             piece = share * PIECES + taken
             begin, end = items * piece // pieces, items * (piece + 1) // pieces
-            if begin < end and _fails(chunk, walk, x, out, other, begin, end) != 0:
+            if begin < end and fails(chunk, walk, x, out, other, begin, end) != 0:
                 store(job + WORD * FAILED, 1)
     return done
 
