@@ -98,11 +98,17 @@ def _below(root: Path, text: str) -> str:
     """The path from the root where a text is a path of what is there; else the text itself."""
     path = Path(text)
     written_as_path = path.suffix or ".." in path.parts
-    if path.is_absolute() or (written_as_path and path.exists()):
-        path, root = Path(os.path.abspath(path)), Path(os.path.abspath(root))
-        if path.is_relative_to(root):
-            return path.relative_to(root).as_posix()
-    return text
+    try:
+        if not (path.is_absolute() or (written_as_path and path.exists())):
+            return text
+    except OSError:  # no name of a file
+        return text
+    for real in (os.path.abspath, os.path.realpath):
+        at, folder = Path(real(path)), Path(real(root))
+        if at.is_relative_to(folder):
+            return at.relative_to(folder).as_posix()
+    # What is elsewhere is no file of this tree; "specs/.." is a name of one, from wherever it is given.
+    return text if path.parts[0] == "specs" else os.path.abspath(path)
 
 
 def _of_system(error: OSError, root: Path) -> Report:

@@ -250,7 +250,7 @@ class TensorConstraint(Strict):
 class Vocabulary(Strict):
     data_types: dict[Name, DataTypeEntry]
     dialects: Dialects
-    feature_levels: list[Annotated[str, StringConstraints(pattern=LEVEL)]]
+    feature_levels: list[Annotated[str, StringConstraints(pattern=LEVEL)]] = Field(min_length=1)
     enums: dict[Name, EnumEntry]
     kernels: dict[Name, KernelEntry]
     constraints: dict[Name, SharedConstraint]

@@ -156,9 +156,9 @@ class SelfTest:
         except BudgetSpent:
             self.too_long("the cases of an equivalence")
             return None
-        for b in {
-            b.rule.id: b for b in reversed(broken)
-        }.values():  # an output follows from an input
+        # Of each rule the first: an output follows from an input.
+        first = {b.rule.id: b for b in reversed(broken)}
+        for b in first.values():
             given = self.spec.tensors("input")[0].name
             at = (*path[:-1], "sizes") if b.field == given else (*path, b.field)
             self.report.add(

@@ -235,7 +235,7 @@ class _Builder:
             return
         value = self.plain_value(event) if plain and event.tag is None else event.value
         if plain and (value is None or isinstance(value, str)):
-            self.check_end(event)
+            self.check_end(event, "behind a text" if value else "in place of a value")
         path = self.accept(value, event)
         quoted = event.style in ('"', "'")
         same_line = event.start_mark.line == event.end_mark.line
@@ -246,7 +246,7 @@ class _Builder:
                 span = self.document.values[path]
                 self.document.values[path] = span.shifted(1, span.length - 2)
 
-    def check_end(self, event: Any) -> None:
+    def check_end(self, event: Any, where: str) -> None:
         """No comment stands behind a text without quotes: it may be meant as a part of it."""
         line, column = event.end_mark.line, event.end_mark.column
         text = self.report.lines[self.document.file][line]
@@ -254,7 +254,7 @@ class _Builder:
             begin = text.index("#", column)
             self.report.add(
                 "E003",
-                "a comment behind a text",
+                f"a comment {where}",
                 Span(self.document.file, line + 1, begin + 1, len(text) - begin),
                 "a comment begins here",
                 help="quote the text if this is a part of it, else write the comment on a line of its own",

@@ -128,6 +128,7 @@ MISTAKES: list[tuple[list[str], int, str, str]] = [
     (["run", ARGMAX, "--input-path", "nowhere"], 2, "'nowhere' is no folder", "--help"),
     (["run", ARGMAX, "--format", "json"], 2, "--format is for --validate-only", ""),
     (["run", "none.json"], 1, "none.json: error: cannot be read", ""),
+    (["warmup", "specops.onnx"], 2, "there is no operator", "name a function of it, as `specops.onnx.softmax`"),
     (["warmup", "argmx"], 2, "there is no operator 'argmx'", "did you mean `argmax`?"),
     (["warmup", "--dtype", "flot16"], 2, "no data type 'flot16'; there are FLOAT32, ", "did you mean `FLOAT16`?"),
     (["warmup", "directml/argmax", "--dtype", "bool"], 2, "has data type BOOL; they have FLOAT32, FLOAT16, ", ""),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,9 +87,21 @@ def test_what_a_limit_of_threads_can_decorate() -> None:
     async def asynchronous() -> AsyncIterator[None]:
         yield
 
+    class Caller:
+        async def __call__(self) -> None:
+            pass
+
+        def __repr__(self) -> str:
+            return "caller"
+
     assert limited() == 1
-    for function in (coroutine, generator, asynchronous):
-        with pytest.raises(SpecopsError, match=f"cannot decorate {function.__name__}: "):
+    named = {f.__name__: f for f in (coroutine, generator, asynchronous)}
+    for name, function in {
+        **named,
+        "functools.partial": partial(generator),
+        "caller": Caller(),
+    }.items():
+        with pytest.raises(SpecopsError, match=f"cannot decorate {name}"):
             specops.num_threads(1)(function)
 
 
@@ -113,6 +126,7 @@ import sys
 import numpy as np
 import specops
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from functools import partial
 x = np.random.default_rng(1).random((600, 700), np.float32)
 def check(_=None):

@@ -269,6 +269,14 @@ def test_paths_from_the_current_folder(small: Tree, monkeypatch: pytest.MonkeyPa
         assert small("lint", path).out.startswith("1 spec ok "), path
         if path.endswith(".yaml"):
             assert small("explain", path).out.startswith("DML_OPERATOR_ARGMAX "), path
+    elsewhere = small.path("other/argmax.yaml")
+    elsewhere.parent.mkdir()
+    elsewhere.write_text(small.text(ARGMAX), encoding="utf-8")
+    monkeypatch.chdir(elsewhere.parent)
+    for path in ("argmax.yaml", str(elsewhere), f"{'a' * 300}.yaml"):
+        result = small("lint", path)
+        assert result.code == exits.ERRORS, "another operator is not taken for it"
+        assert "error[E006]: there is no operator" in result.err
     new = str(root / "specs/directml/argmin.yaml")
     assert small("new", new, "--like", str(root / "specs/directml/argmax.yaml")).code == exits.OK
 

@@ -83,7 +83,11 @@ def find(name: str) -> list[Entry]:
     found = [e for e in entries() if e.is_called(own)]
     if not found:
         known = (n for e in entries() for n in e.names)
-        hint = _versions(own) or _named(related(own)) or near(own, known)
+        package = name.rstrip(".")
+        if package in _PACKAGES:
+            hint = f"name a function of it, as `{package}.softmax`"
+        else:
+            hint = _versions(own) or _named(related(own)) or near(own, known)
         raise UsageError(f"there is no operator {name[:60]!r}; `specops list` names all", hint)
     return found
 

@@ -38,7 +38,7 @@ from numba.core.caching import NullCache
 
 from specops import cache
 from specops.kernels import chunks
-from specops.reading import NotUnderstood, integer
+from specops.reading import NotUnderstood, integer, shown
 from specops.workers import Workers
 
 MANY_PARTS = 1 << 12  # parts of groups that a second thread joins faster than one
@@ -113,9 +113,11 @@ class num_threads(ContextDecorator):
 
     def __call__(self, func: _Function) -> _Function:
         kinds = inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction
-        if any(is_kind(func) for is_kind in kinds):
+        called = getattr(func, "__call__", func)  # noqa: B004 (an object's own, where it is no function)
+        if any(is_kind(f) for is_kind in kinds for f in (func, called)):
+            name = getattr(func, "__name__", None) or shown(func)
             raise SpecopsError(
-                f"num_threads cannot decorate {func.__name__}: its body does not run in the call that makes a"
+                f"num_threads cannot decorate {name}: its body does not run in the call that makes a"
                 " coroutine or a generator; use a block of num_threads within it"
             )
         return super().__call__(func)

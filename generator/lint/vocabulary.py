@@ -78,9 +78,10 @@ def _levels(tree: SpecTree, report: Report) -> None:
     """Oldest first, each once."""
     for i, (older, newer) in enumerate(itertools.pairwise(tree.vocabulary.feature_levels), 1):
         if _numbers(newer) <= _numbers(older):
+            twice = newer == older
             report.add(
                 "E215",
-                f"level {newer} stands behind level {older}",
+                f"level {newer} stands {'twice' if twice else f'behind level {older}'}",
                 tree.document.span(("feature_levels", i)),
                 help="levels stand oldest first, each once",
             )

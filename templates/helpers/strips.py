@@ -8,9 +8,9 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from few_lanes import _few, _has_masks
+from llvm import _width
 from loops import _prefer_small_code
 from memory import VECTOR_BYTES, _pointer, _splat
-from pool_state import _width
 from vectors import _lesser
 
 WIDEST = 2  # registers of a vector of states, at most

@@ -113,7 +113,7 @@ def _holder(spatial, holders, axes, number):
 
 
 @helper
-def _add_shares(settings, spatial, planes, line, address, n, columns, divisors, scale, kind):
+def _add_quotients_of(settings, spatial, planes, line, address, n, columns, divisors, scale, kind):
     """Add what n windows of a row of each plane give to each of their elements, lane by lane."""
     size, item_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
     step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[STEP]
@@ -137,11 +137,11 @@ def _add_shares(settings, spatial, planes, line, address, n, columns, divisors, 
 
 
 @helper
-def _move_apart(planes, line, shares, n, apart, pitch, kind):
+def _move_apart(planes, line, quotients, n, apart, pitch, kind):
     """Copy n places of each plane to where they stand in its line, `apart` places from each other."""
     place = pitch * state_size(kind)
     for plane in range(planes.count):
-        to, from_ = line + plane * planes.line, shares + plane * n * place
+        to, from_ = line + plane * planes.line, quotients + plane * n * place
         if pitch == 1:
             spread_sums(to, from_, n, apart, kind)
             continue
@@ -150,13 +150,13 @@ def _move_apart(planes, line, shares, n, apart, pitch, kind):
 
 
 @helper
-def _repeat(line, count, shares, n, at, apart, window, pitch, kind):
+def _repeat(line, count, quotients, n, at, apart, window, pitch, kind):
     """Copy n places to all elements of their windows, of which the first begins at place `at` of a line."""
     place = pitch * state_size(kind)
     for i in range(n):
         begin = at + i * apart
         for p in range(most(begin, 0), least(begin + window, count)):
-            copy_sums(line + p * place, shares + i * place, pitch, kind)
+            copy_sums(line + p * place, quotients + i * place, pitch, kind)
 
 
 @helper
@@ -172,13 +172,13 @@ def _give_rows(settings, spatial, buffers, part, planes, source, target, low, st
     set_divisors(spatial, inner, divisors, part.first, part.holders, pitch, kind)
     in_all = planes.count * (planes.line // size)
     # Where quotients are added up, and how many places are cleared before.
-    added, shares, places = planes, line + (part.first - part.start) * pitch * size, in_all
+    added, quotients, places = planes, line + (part.first - part.start) * pitch * size, in_all
     if aside:
         # Once: quotients come to the same places of each row, and nothing else is written to.
         clear_states(line, in_all, kind)
         adjoining = part.holders * pitch
         added = Planes(planes.count, adjoining * size, planes.source, planes.out, 0, 0)
-        shares, places = doubled, planes.count * adjoining
+        quotients, places = doubled, planes.count * adjoining
     source += part.first * axis[STEP]
     held[HELD] = -1
     finished, pieces = line, Pieces(1, 1, 0, 0)
@@ -189,11 +189,11 @@ def _give_rows(settings, spatial, buffers, part, planes, source, target, low, st
             for number in range(total if part.holders > 0 else 0):
                 offset, divisor = _holder(spatial, held, inner, number)
                 given = source + offset
-                _add_shares(
+                _add_quotients_of(
                     settings,
                     spatial,
                     added,
-                    shares,
+                    quotients,
                     given,
                     part.holders,
                     part.lanes,
@@ -217,7 +217,7 @@ def _give_rows(settings, spatial, buffers, part, planes, source, target, low, st
 
 
 def lines(dtype, width):
-    """Chunk that gives each input element the shares of the windows that hold it, which it adds up as lines.
+    """Chunk that gives each input element the quotients of the windows that hold it, which it adds up as lines.
 
     A line has the windows' quotients where their last elements stand, and 0 between: the sum of as many places as a
     window has is what one input element gets. Of planes side by side those of windows that have nothing in common are
@@ -278,7 +278,7 @@ def lines(dtype, width):
 def whole(dtype, width):
     """As `lines`, where one window holds all elements of a plane, which adjoin; an item is SHARE planes."""
     kind = Sums(dtype, width)
-    share_type = np.float32 if width == 32 else np.float64
+    quotient_type = np.float32 if width == 32 else np.float64
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
@@ -295,9 +295,11 @@ def whole(dtype, width):
             x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH] - 1, row)
             source, target = x + x_offset + digit * step, out + out_offset + digit * out_step
             for i in range(count):
-                share = share_type(load_float(kind, source + i * step) / divisor)
+                quotient = quotient_type(load_float(kind, source + i * step) / divisor)
                 # Added to 0, as a line is: of -0.0 that is 0.0.
-                set_elements(kind, target + i * out_step, settings[PLANE], share + share_type(0))
+                set_elements(
+                    kind, target + i * out_step, settings[PLANE], quotient + quotient_type(0)
+                )
             first += count
 
     return chunk

@@ -119,12 +119,12 @@ def compiled(
 
 
 def _with_range(v: Violation, operator: Operator, values: Mapping[str, Any]) -> Violation:
-    """Of an axis beyond the last one, told with those that there are."""
+    """Of an axis beyond the last one, told with those that there are, by the words for what is no axis."""
     of = next((f.axes_of for f in operator.fields if f.name == v.field), None)
     rule = next((r for r in operator.rules if r.id == v.id), None)
     if of is None or rule is None or f"{of}.sizes" not in rule.reads:
         return v
-    return replace(v, allowed=f"{v.allowed}; {reading.axes_allowed(len(values[of].sizes))}")
+    return replace(v, allowed=reading.axes_allowed(len(values[of].sizes)))
 
 
 def _with_remedy(

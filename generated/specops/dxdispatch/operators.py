@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -259,6 +260,8 @@ def _violation(violation: Violation, desc: Node, type: Node, report: Report) -> 
         inner = _inner(node)
         place = inner.get(member or _ABOUT.get(violation.id, "")) or inner
     allowed = _IN_JSON.get(violation.allowed, violation.allowed)
+    # An array, not what stands for one in Python.
+    allowed = re.sub("^a sequence of (.*?)(, such as .*)?$", r"an array of \1", allowed)
     if member == "DataType" and violation.id == "field_type":
         allowed = ", ".join(BUFFER_TYPES)
     hint = f"{violation.page} [{violation.id}]"

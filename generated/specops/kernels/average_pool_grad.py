@@ -30,6 +30,21 @@ def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), arguments)
 
 
+def _scalar(type_: Any) -> Any:
+    return type_.element if isinstance(type_, ir.VectorType) else type_
+
+
+def _is_float(type_: Any) -> bool:
+    return isinstance(_scalar(type_), ir.FloatType | ir.DoubleType)
+
+
+def _width(type_: Any) -> int:
+    """Bits of a number."""
+    if _is_float(type_):
+        return 32 if type_ == ir.FloatType() else 64
+    return int(type_.width)
+
+
 def _is_arm(context: Any) -> bool:
     """Whether the target is a 64-bit ARM."""
     triple = context.codegen().magic_tuple()[0]
@@ -565,85 +580,6 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
             pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
 
 
-class PoolState:
-    """What kind of states a pooling keeps: a constant of compiled code.
-
-    Attributes:
-        name: the same for the same.
-        element: the integer that holds an element's bits.
-        type: what holds a state, an integer or a float.
-        sums: whether states are added up.
-        positions: whether a state has the position of its element.
-        divided: whether sums are divided in the end.
-    """
-
-    divided = False
-
-    def __init__(
-        self, name: str, width: int, type_: Any, *, sums: bool = False, positions: bool = False
-    ) -> None:
-        self.name = name
-        self.element = ir.IntType(width)
-        self.type = type_
-        self.sums = sums
-        self.positions = positions
-
-    @property
-    def bytes(self) -> int:
-        """Of a state."""
-        return _width(self.type) // 8
-
-    def rule(self, builder: Any, signature: Any, values: Any) -> Any:
-        """What states are made by: the last argument of an intrinsic."""
-        raise NotImplementedError
-
-    def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
-        """The states of elements; `position` is inverted (None: states have none)."""
-        raise NotImplementedError
-
-    def lowest(self, builder: Any, rule: Any) -> Any:
-        """The least state of an element."""
-        raise NotImplementedError
-
-
-class _StateType(types.Type):
-    def __init__(self, state: PoolState) -> None:
-        self.state = state
-        super().__init__(state.name)
-
-
-register_model(_StateType)(models.OpaqueModel)
-
-
-@typeof_impl.register(PoolState)
-def _type_of_state(state: Any, _context: Any) -> _StateType:
-    return _StateType(state)
-
-
-@lower_constant(_StateType)
-def _constant_state(context: Any, _builder: Any, _type: Any, _state: PoolState) -> Any:
-    return context.get_dummy_value()
-
-
-state_size = _constant(lambda kind: kind.state.bytes)
-element_size = _constant(lambda kind: kind.state.element.width // 8)  # bytes
-
-
-def _scalar(type_: Any) -> Any:
-    return type_.element if isinstance(type_, ir.VectorType) else type_
-
-
-def _is_float(type_: Any) -> bool:
-    return isinstance(_scalar(type_), ir.FloatType | ir.DoubleType)
-
-
-def _width(type_: Any) -> int:
-    """Bits of a state."""
-    if _is_float(type_):
-        return 32 if type_ == ir.FloatType() else 64
-    return int(type_.width)
-
-
 def _like(type_: Any, element: Any) -> Any:
     """`element`, or a vector of as many as `type_` has."""
     return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
@@ -828,6 +764,70 @@ def _rounds(builder: Any, count: Any, body: Any) -> None:
     else:
         with cgutils.for_range(builder, count) as loop:
             body(loop.index)
+
+
+class PoolState:
+    """What kind of states a pooling keeps: a constant of compiled code.
+
+    Attributes:
+        name: the same for the same.
+        element: the integer that holds an element's bits.
+        type: what holds a state, an integer or a float.
+        sums: whether states are added up.
+        positions: whether a state has the position of its element.
+        divided: whether sums are divided in the end.
+    """
+
+    divided = False
+
+    def __init__(
+        self, name: str, width: int, type_: Any, *, sums: bool = False, positions: bool = False
+    ) -> None:
+        self.name = name
+        self.element = ir.IntType(width)
+        self.type = type_
+        self.sums = sums
+        self.positions = positions
+
+    @property
+    def bytes(self) -> int:
+        """Of a state."""
+        return _width(self.type) // 8
+
+    def rule(self, builder: Any, signature: Any, values: Any) -> Any:
+        """What states are made by: the last argument of an intrinsic."""
+        raise NotImplementedError
+
+    def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
+        """The states of elements; `position` is inverted (None: states have none)."""
+        raise NotImplementedError
+
+    def lowest(self, builder: Any, rule: Any) -> Any:
+        """The least state of an element."""
+        raise NotImplementedError
+
+
+class _StateType(types.Type):
+    def __init__(self, state: PoolState) -> None:
+        self.state = state
+        super().__init__(state.name)
+
+
+register_model(_StateType)(models.OpaqueModel)
+
+
+@typeof_impl.register(PoolState)
+def _type_of_state(state: Any, _context: Any) -> _StateType:
+    return _StateType(state)
+
+
+@lower_constant(_StateType)
+def _constant_state(context: Any, _builder: Any, _type: Any, _state: PoolState) -> Any:
+    return context.get_dummy_value()
+
+
+state_size = _constant(lambda kind: kind.state.bytes)
+element_size = _constant(lambda kind: kind.state.element.width // 8)  # bytes
 
 
 _HALF = ir.IntType(64)
@@ -1871,7 +1871,7 @@ def _holder(spatial, holders, axes, number):
 
 
 @helper
-def _add_shares(settings, spatial, planes, line, address, n, columns, divisors, scale, kind):
+def _add_quotients_of(settings, spatial, planes, line, address, n, columns, divisors, scale, kind):
     """Add what n windows of a row of each plane give to each of their elements, lane by lane."""
     size, item_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
     step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[STEP]
@@ -1895,11 +1895,11 @@ def _add_shares(settings, spatial, planes, line, address, n, columns, divisors, 
 
 
 @helper
-def _move_apart(planes, line, shares, n, apart, pitch, kind):
+def _move_apart(planes, line, quotients, n, apart, pitch, kind):
     """Copy n places of each plane to where they stand in its line, `apart` places from each other."""
     place = pitch * state_size(kind)
     for plane in range(planes.count):
-        to, from_ = line + plane * planes.line, shares + plane * n * place
+        to, from_ = line + plane * planes.line, quotients + plane * n * place
         if pitch == 1:
             spread_sums(to, from_, n, apart, kind)
             continue
@@ -1908,13 +1908,13 @@ def _move_apart(planes, line, shares, n, apart, pitch, kind):
 
 
 @helper
-def _repeat(line, count, shares, n, at, apart, window, pitch, kind):
+def _repeat(line, count, quotients, n, at, apart, window, pitch, kind):
     """Copy n places to all elements of their windows, of which the first begins at place `at` of a line."""
     place = pitch * state_size(kind)
     for i in range(n):
         begin = at + i * apart
         for p in range(most(begin, 0), least(begin + window, count)):
-            copy_sums(line + p * place, shares + i * place, pitch, kind)
+            copy_sums(line + p * place, quotients + i * place, pitch, kind)
 
 
 @helper
@@ -1930,13 +1930,13 @@ def _give_rows(settings, spatial, buffers, part, planes, source, target, low, st
     set_divisors(spatial, inner, divisors, part.first, part.holders, pitch, kind)
     in_all = planes.count * (planes.line // size)
     # Where quotients are added up, and how many places are cleared before.
-    added, shares, places = planes, line + (part.first - part.start) * pitch * size, in_all
+    added, quotients, places = planes, line + (part.first - part.start) * pitch * size, in_all
     if aside:
         # Once: quotients come to the same places of each row, and nothing else is written to.
         clear_states(line, in_all, kind)
         adjoining = part.holders * pitch
         added = Planes(planes.count, adjoining * size, planes.source, planes.out, 0, 0)
-        shares, places = doubled, planes.count * adjoining
+        quotients, places = doubled, planes.count * adjoining
     source += part.first * axis[STEP]
     held[HELD] = -1
     finished, pieces = line, Pieces(1, 1, 0, 0)
@@ -1947,11 +1947,11 @@ def _give_rows(settings, spatial, buffers, part, planes, source, target, low, st
             for number in range(total if part.holders > 0 else 0):
                 offset, divisor = _holder(spatial, held, inner, number)
                 given = source + offset
-                _add_shares(
+                _add_quotients_of(
                     settings,
                     spatial,
                     added,
-                    shares,
+                    quotients,
                     given,
                     part.holders,
                     part.lanes,
@@ -1975,7 +1975,7 @@ def _give_rows(settings, spatial, buffers, part, planes, source, target, low, st
 
 
 def lines(dtype, width):
-    """Chunk that gives each input element the shares of the windows that hold it, which it adds up as lines.
+    """Chunk that gives each input element the quotients of the windows that hold it, which it adds up as lines.
 
     A line has the windows' quotients where their last elements stand, and 0 between: the sum of as many places as a
     window has is what one input element gets. Of planes side by side those of windows that have nothing in common are
@@ -2036,7 +2036,7 @@ def lines(dtype, width):
 def whole(dtype, width):
     """As `lines`, where one window holds all elements of a plane, which adjoin; an item is SHARE planes."""
     kind = Sums(dtype, width)
-    share_type = np.float32 if width == 32 else np.float64
+    quotient_type = np.float32 if width == 32 else np.float64
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
@@ -2053,9 +2053,11 @@ def whole(dtype, width):
             x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH] - 1, row)
             source, target = x + x_offset + digit * step, out + out_offset + digit * out_step
             for i in range(count):
-                share = share_type(load_float(kind, source + i * step) / divisor)
+                quotient = quotient_type(load_float(kind, source + i * step) / divisor)
                 # Added to 0, as a line is: of -0.0 that is 0.0.
-                set_elements(kind, target + i * out_step, settings[PLANE], share + share_type(0))
+                set_elements(
+                    kind, target + i * out_step, settings[PLANE], quotient + quotient_type(0)
+                )
             first += count
 
     return chunk

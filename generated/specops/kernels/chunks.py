@@ -364,11 +364,11 @@ FAILED = 9
 PIECES = 8  # of a share: a thread that is late, or is stopped, keeps at most one from the others
 
 WAKES = 2  # sleepers that each thread wakes when it has found work
-# Looks, some 25 ns each. Beside busy processes, who waits keeps a core from whom it waits for: a call of 0.05 to 0.5 ms
-# took 1 to 10 ms there without turns and with a caller as patient as a worker.
+# Looks, some 25 ns each. Whoever waits by looking keeps a core busy that the thread it waits for may need: beside busy
+# processes calls of 0.05 to 0.5 ms took 1 to 10 ms where workers gave no way and callers looked as long as workers.
 SPINS = 20000  # before a worker sleeps until there is a job
 FEW_SPINS = 1000  # the same of one that has no core of its own, or had nothing to do; of a caller until one is done
-TURN = 32  # after which a worker lets others have the core, for as long as so many take
+TURN = 32  # from one time that a worker gives way to the next; giving way counts as so many
 
 
 @launcher

@@ -32,6 +32,21 @@ def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), arguments)
 
 
+def _scalar(type_: Any) -> Any:
+    return type_.element if isinstance(type_, ir.VectorType) else type_
+
+
+def _is_float(type_: Any) -> bool:
+    return isinstance(_scalar(type_), ir.FloatType | ir.DoubleType)
+
+
+def _width(type_: Any) -> int:
+    """Bits of a number."""
+    if _is_float(type_):
+        return 32 if type_ == ir.FloatType() else 64
+    return int(type_.width)
+
+
 def _is_arm(context: Any) -> bool:
     """Whether the target is a 64-bit ARM."""
     triple = context.codegen().magic_tuple()[0]
@@ -784,6 +799,62 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
             pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
 
 
+def _like(type_: Any, element: Any) -> Any:
+    """`element`, or a vector of as many as `type_` has."""
+    return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
+
+
+def _prefer_small_code(builder: Any) -> None:
+    """Else LLVM unrolls short loops of the function (1.1 times as slow), and copies long helpers into it."""
+    builder.function.attributes.add("optsize")
+
+
+@intrinsic
+def prefer_small_code(_context: Any) -> Any:
+    """Compile the calling function for size."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        _prefer_small_code(builder)
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+def _cases(builder: Any, value: Any, cases: tuple[int, ...], body: Any) -> None:
+    """`body(n)` for the one of the cases, an int, that the value is, else for the value itself."""
+    rest = builder.append_basic_block("rest")
+    end = builder.append_basic_block("end")
+    switch = builder.switch(value, rest)
+    for n in cases:
+        block = builder.append_basic_block(f"of_{n}")
+        switch.add_case(value.type(n), block)
+        builder.position_at_end(block)
+        body(n)
+        builder.branch(end)
+    builder.position_at_end(rest)
+    body(value)
+    builder.branch(end)
+    builder.position_at_end(end)
+
+
+def _by_count(builder: Any, count: Any, body: Any) -> None:
+    """`body(n)` for a number of rounds: an int up to 3, whose rounds the body writes out, or `count` itself.
+
+    Windows of 3 x 3 over small planes take 0.8 to 0.9 of the time.
+    """
+    _cases(builder, count, (1, 2, 3), body)
+
+
+def _rounds(builder: Any, count: Any, body: Any) -> None:
+    """`body(i)` for i from 0 on, `count` times; written out where that is an int."""
+    if isinstance(count, int):
+        for i in range(count):
+            body(ir.IntType(64)(i))
+    else:
+        with cgutils.for_range(builder, count) as loop:
+            body(loop.index)
+
+
 class PoolState:
     """What kind of states a pooling keeps: a constant of compiled code.
 
@@ -852,77 +923,6 @@ def _state_parts(state: Any) -> int:
 state_size = _constant(lambda kind: kind.state.bytes)
 element_size = _constant(lambda kind: kind.state.element.width // 8)  # bytes
 state_parts = _constant(lambda kind: _state_parts(kind.state))
-
-
-def _scalar(type_: Any) -> Any:
-    return type_.element if isinstance(type_, ir.VectorType) else type_
-
-
-def _is_float(type_: Any) -> bool:
-    return isinstance(_scalar(type_), ir.FloatType | ir.DoubleType)
-
-
-def _width(type_: Any) -> int:
-    """Bits of a state."""
-    if _is_float(type_):
-        return 32 if type_ == ir.FloatType() else 64
-    return int(type_.width)
-
-
-def _like(type_: Any, element: Any) -> Any:
-    """`element`, or a vector of as many as `type_` has."""
-    return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
-
-
-def _prefer_small_code(builder: Any) -> None:
-    """Else LLVM unrolls short loops of the function (1.1 times as slow), and copies long helpers into it."""
-    builder.function.attributes.add("optsize")
-
-
-@intrinsic
-def prefer_small_code(_context: Any) -> Any:
-    """Compile the calling function for size."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-        _prefer_small_code(builder)
-        return context.get_dummy_value()
-
-    return types.void(), codegen
-
-
-def _cases(builder: Any, value: Any, cases: tuple[int, ...], body: Any) -> None:
-    """`body(n)` for the one of the cases, an int, that the value is, else for the value itself."""
-    rest = builder.append_basic_block("rest")
-    end = builder.append_basic_block("end")
-    switch = builder.switch(value, rest)
-    for n in cases:
-        block = builder.append_basic_block(f"of_{n}")
-        switch.add_case(value.type(n), block)
-        builder.position_at_end(block)
-        body(n)
-        builder.branch(end)
-    builder.position_at_end(rest)
-    body(value)
-    builder.branch(end)
-    builder.position_at_end(end)
-
-
-def _by_count(builder: Any, count: Any, body: Any) -> None:
-    """`body(n)` for a number of rounds: an int up to 3, whose rounds the body writes out, or `count` itself.
-
-    Windows of 3 x 3 over small planes take 0.8 to 0.9 of the time.
-    """
-    _cases(builder, count, (1, 2, 3), body)
-
-
-def _rounds(builder: Any, count: Any, body: Any) -> None:
-    """`body(i)` for i from 0 on, `count` times; written out where that is an int."""
-    if isinstance(count, int):
-        for i in range(count):
-            body(ir.IntType(64)(i))
-    else:
-        with cgutils.for_range(builder, count) as loop:
-            body(loop.index)
 
 
 _HALF = ir.IntType(64)

@@ -3189,7 +3189,7 @@ def fold_short(
 FACTOR_POWER = 64
 
 
-class _Way(NamedTuple):
+class _RunFold(NamedTuple):
     """How a run is folded in registers; the vectors that it comes to on the way are `values`."""
 
     # Values of the last vector, by its bits and the lanes that are wanted: others are met elsewhere, or are anything.
@@ -3200,14 +3200,14 @@ class _Way(NamedTuple):
     state: Callable[[list[Any]], tuple[list[Any], Any]]
 
 
-def _way_of(context: Any, builder: Any, fold: Fold, rule: Any) -> _Way | None:
-    """The way of a fold; None if it has none."""
+def _run_fold_of(context: Any, builder: Any, fold: Fold, rule: Any) -> _RunFold | None:
+    """How a fold folds runs in registers; None if it does not."""
     if fold.operation in ("product", "squares") and fold.wide and fold.floats:
         return _by_doubles(context, builder, fold)
     return _by_states(context, builder, fold, rule) if fold.stays else None
 
 
-def _by_states(context: Any, builder: Any, fold: Fold, rule: Any) -> _Way:
+def _by_states(context: Any, builder: Any, fold: Fold, rule: Any) -> _RunFold:
     """Values are the state."""
 
     def folded(values: list[Any], bits: Any, wanted: Any = None) -> list[Any]:
@@ -3222,14 +3222,14 @@ def _by_states(context: Any, builder: Any, fold: Fold, rule: Any) -> _Way:
             return [value, *values[1:]]
         return _terms_folded(context, builder, fold, values, 1, lambda _i: value, one_group=True)
 
-    return _Way(
+    return _RunFold(
         lambda bits, wanted: folded(_neutral(fold, fold.count), bits, wanted),
         folded,
         lambda values: (values, None),
     )
 
 
-def _by_doubles(context: Any, builder: Any, fold: Fold) -> _Way:
+def _by_doubles(context: Any, builder: Any, fold: Fold) -> _RunFold:
     """Products, or sums of squares, of doubles as they are, none of which comes near the least or the greatest."""
     squares = fold.operation == "squares"
     neutral = _neutral(fold, fold.count)
@@ -3261,7 +3261,7 @@ def _by_doubles(context: Any, builder: Any, fold: Fold) -> _Way:
         lanes = builder.icmp_signed("!=", beyond, ir.Constant(beyond.type, None))
         return [*some, neutral[-1]], lanes
 
-    return _Way(first, more, state)
+    return _RunFold(first, more, state)
 
 
 def _last_vectors(
@@ -3299,9 +3299,9 @@ def _last_vectors(
 
 
 def _states_of_runs(
-    context: Any, builder: Any, fold: Fold, way: _Way, runs: _ShortRuns, ahead: Any
+    context: Any, builder: Any, fold: Fold, run_fold: _RunFold, runs: _ShortRuns, ahead: Any
 ) -> list[tuple[list[Any], Any]]:
-    """The state of each of GROUPS runs, and lanes as _Way has them; behind the last run there are any."""
+    """The state of each of GROUPS runs, and lanes as _RunFold has them; behind the last run there are any."""
     i64 = runs.n.type
     vector = _vector_of(fold.element, fold.count)
     size = fold.bits // 8
@@ -3320,7 +3320,7 @@ def _states_of_runs(
 
     lasts, wanted = _last_vectors(context, builder, fold, runs, starts)
     values = [
-        [cgutils.alloca_once_value(builder, value) for value in way.first(bits, wanted)]
+        [cgutils.alloca_once_value(builder, value) for value in run_fold.first(bits, wanted)]
         for bits in lasts
     ]
     # Run by run, in the order of memory: all runs vector by vector take 1.1 to 1.3 times as long beyond the caches.
@@ -3331,9 +3331,9 @@ def _states_of_runs(
         with strip as (place, _):
             fetch(place)
             bits = _load(builder, _pointer(builder, place), vector)
-            _stored(builder, variables, way.more(_loaded(builder, variables), bits))
+            _stored(builder, variables, run_fold.more(_loaded(builder, variables), bits))
         fetch(end)
-    return [way.state(_loaded(builder, variables)) for variables in values]
+    return [run_fold.state(_loaded(builder, variables)) for variables in values]
 
 
 @intrinsic
@@ -3361,7 +3361,7 @@ def fold_groups(
         _, rule, at, gap, results, result_gap, *runs, ahead = values
         f = fold.fold
         runs = _ShortRuns(*runs)
-        way = _way_of(context, builder, f, _rule_of(builder, f, rule))
+        run_fold = _run_fold_of(context, builder, f, _rule_of(builder, f, rule))
 
         def finish(states: list[list[Any]]) -> None:
             _store_across(context, builder, f, states, results, result_gap)
@@ -3370,10 +3370,10 @@ def fold_groups(
             _fold_short(context, builder, f, rule, at, gap, runs, True, ahead)
             return _loaded_vectors(builder, f, at, gap)
 
-        if way is None:
+        if run_fold is None:
             finish(in_memory())
             return context.get_dummy_value()
-        found = _states_of_runs(context, builder, f, way, runs, ahead)
+        found = _states_of_runs(context, builder, f, run_fold, runs, ahead)
         states, lanes = [state for state, _ in found], [some for _, some in found]
         if lanes[0] is None:
             finish(states)

@@ -34,6 +34,21 @@ def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), arguments)
 
 
+def _scalar(type_: Any) -> Any:
+    return type_.element if isinstance(type_, ir.VectorType) else type_
+
+
+def _is_float(type_: Any) -> bool:
+    return isinstance(_scalar(type_), ir.FloatType | ir.DoubleType)
+
+
+def _width(type_: Any) -> int:
+    """Bits of a number."""
+    if _is_float(type_):
+        return 32 if type_ == ir.FloatType() else 64
+    return int(type_.width)
+
+
 def _is_arm(context: Any) -> bool:
     """Whether the target is a 64-bit ARM."""
     triple = context.codegen().magic_tuple()[0]
@@ -668,91 +683,6 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
             pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
 
 
-class PoolState:
-    """What kind of states a pooling keeps: a constant of compiled code.
-
-    Attributes:
-        name: the same for the same.
-        element: the integer that holds an element's bits.
-        type: what holds a state, an integer or a float.
-        sums: whether states are added up.
-        positions: whether a state has the position of its element.
-        divided: whether sums are divided in the end.
-    """
-
-    divided = False
-
-    def __init__(
-        self, name: str, width: int, type_: Any, *, sums: bool = False, positions: bool = False
-    ) -> None:
-        self.name = name
-        self.element = ir.IntType(width)
-        self.type = type_
-        self.sums = sums
-        self.positions = positions
-
-    @property
-    def bytes(self) -> int:
-        """Of a state."""
-        return _width(self.type) // 8
-
-    def rule(self, builder: Any, signature: Any, values: Any) -> Any:
-        """What states are made by: the last argument of an intrinsic."""
-        raise NotImplementedError
-
-    def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
-        """The states of elements; `position` is inverted (None: states have none)."""
-        raise NotImplementedError
-
-    def lowest(self, builder: Any, rule: Any) -> Any:
-        """The least state of an element."""
-        raise NotImplementedError
-
-
-class _StateType(types.Type):
-    def __init__(self, state: PoolState) -> None:
-        self.state = state
-        super().__init__(state.name)
-
-
-register_model(_StateType)(models.OpaqueModel)
-
-
-@typeof_impl.register(PoolState)
-def _type_of_state(state: Any, _context: Any) -> _StateType:
-    return _StateType(state)
-
-
-@lower_constant(_StateType)
-def _constant_state(context: Any, _builder: Any, _type: Any, _state: PoolState) -> Any:
-    return context.get_dummy_value()
-
-
-def _state_parts(state: Any) -> int:
-    """Vectors of states that as many elements have as a vector holds."""
-    return int(state.bytes * 8 // state.element.width)
-
-
-state_size = _constant(lambda kind: kind.state.bytes)
-element_size = _constant(lambda kind: kind.state.element.width // 8)  # bytes
-state_parts = _constant(lambda kind: _state_parts(kind.state))
-
-
-def _scalar(type_: Any) -> Any:
-    return type_.element if isinstance(type_, ir.VectorType) else type_
-
-
-def _is_float(type_: Any) -> bool:
-    return isinstance(_scalar(type_), ir.FloatType | ir.DoubleType)
-
-
-def _width(type_: Any) -> int:
-    """Bits of a state."""
-    if _is_float(type_):
-        return 32 if type_ == ir.FloatType() else 64
-    return int(type_.width)
-
-
 def _like(type_: Any, element: Any) -> Any:
     """`element`, or a vector of as many as `type_` has."""
     return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
@@ -948,6 +878,76 @@ def _rounds(builder: Any, count: Any, body: Any) -> None:
     else:
         with cgutils.for_range(builder, count) as loop:
             body(loop.index)
+
+
+class PoolState:
+    """What kind of states a pooling keeps: a constant of compiled code.
+
+    Attributes:
+        name: the same for the same.
+        element: the integer that holds an element's bits.
+        type: what holds a state, an integer or a float.
+        sums: whether states are added up.
+        positions: whether a state has the position of its element.
+        divided: whether sums are divided in the end.
+    """
+
+    divided = False
+
+    def __init__(
+        self, name: str, width: int, type_: Any, *, sums: bool = False, positions: bool = False
+    ) -> None:
+        self.name = name
+        self.element = ir.IntType(width)
+        self.type = type_
+        self.sums = sums
+        self.positions = positions
+
+    @property
+    def bytes(self) -> int:
+        """Of a state."""
+        return _width(self.type) // 8
+
+    def rule(self, builder: Any, signature: Any, values: Any) -> Any:
+        """What states are made by: the last argument of an intrinsic."""
+        raise NotImplementedError
+
+    def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
+        """The states of elements; `position` is inverted (None: states have none)."""
+        raise NotImplementedError
+
+    def lowest(self, builder: Any, rule: Any) -> Any:
+        """The least state of an element."""
+        raise NotImplementedError
+
+
+class _StateType(types.Type):
+    def __init__(self, state: PoolState) -> None:
+        self.state = state
+        super().__init__(state.name)
+
+
+register_model(_StateType)(models.OpaqueModel)
+
+
+@typeof_impl.register(PoolState)
+def _type_of_state(state: Any, _context: Any) -> _StateType:
+    return _StateType(state)
+
+
+@lower_constant(_StateType)
+def _constant_state(context: Any, _builder: Any, _type: Any, _state: PoolState) -> Any:
+    return context.get_dummy_value()
+
+
+def _state_parts(state: Any) -> int:
+    """Vectors of states that as many elements have as a vector holds."""
+    return int(state.bytes * 8 // state.element.width)
+
+
+state_size = _constant(lambda kind: kind.state.bytes)
+element_size = _constant(lambda kind: kind.state.element.width // 8)  # bytes
+state_parts = _constant(lambda kind: _state_parts(kind.state))
 
 
 _HALF = ir.IntType(64)

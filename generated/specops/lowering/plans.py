@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]  # that a call is given
 Strides = tuple[tuple[int, ...], ...]
 Planned = TypeVar("Planned")
 

@@ -7,25 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from specops import launch
 from specops.kernels import search as kernel
 from specops.lowering import machine, planes
 from specops.lowering.axes import Axis, by_memory, coalesce, elements, evened, index_weights, table
 from specops.lowering.keys import keys_of
-from specops.lowering.plans import Plans
+from specops.lowering.plans import Array, Plans
 from specops.lowering.search_marks import Marking, Marks, Stores
 from specops.lowering.search_strategy import Lanes, Preferred, Strategies, Strategy
 from specops.lowering.search_visit import Visit, visited
 from specops.lowering.search_walk import NO_AXES, search_walk
 from specops.lowering.walk import Walk
 from specops.tensor import Tensor
-
-Array = npt.NDArray[Any]
 
 _SHORT = launch.chunks_of(kernel.short_rows)
 _ROWS = launch.chunks_of(kernel.rows)

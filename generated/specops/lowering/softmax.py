@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from specops import launch
 from specops.kernels import softmax as kernel
 from specops.lowering import machine, planes
 from specops.lowering.axes import Axis, ceildiv, coalesce, elements, evened, reverse, table
-from specops.lowering.plans import Plans
+from specops.lowering.plans import Array, Plans
 from specops.lowering.walk import Walk, walk_of
 from specops.tensor import Tensor
-
-Array = npt.NDArray[Any]
 
 _SHORT = launch.chunks_of(kernel.short_rows)
 _NARROW = launch.chunks_of(kernel.narrow_rows)

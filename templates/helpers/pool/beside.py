@@ -10,8 +10,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from few_lanes import _few, _load_few, _store_few
+from llvm import _width
 from memory import _load, _pointer, _splat, _store
-from pool_state import _width
 from sum_line import _as_sum
 from sums import _float_of
 from vectors import _strips

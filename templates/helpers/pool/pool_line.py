@@ -12,6 +12,7 @@ from numba.extending import intrinsic
 
 from few_lanes import _load_few
 from greatest import _element_bits, _inverted, _low, _parts, _resize, farthest
+from llvm import _width
 from loops import _by_count, _cases, _prefer_small_code, _rounds
 from memory import (
     NEAR_STEPS,
@@ -24,7 +25,7 @@ from memory import (
     _store,
 )
 from order_key import _rule
-from pool_state import PoolState, _width
+from pool_state import PoolState
 from state_lanes import (
     _collected_states,
     _held,

@@ -14,6 +14,7 @@ from numba.core.imputils import lower_constant
 from numba.extending import models, register_model, typeof_impl
 
 from constants import _constant
+from llvm import _width
 
 
 class PoolState:
@@ -84,18 +85,3 @@ def _state_parts(state: Any) -> int:
 state_size = _constant(lambda kind: kind.state.bytes)
 element_size = _constant(lambda kind: kind.state.element.width // 8)  # bytes
 state_parts = _constant(lambda kind: _state_parts(kind.state))
-
-
-def _scalar(type_: Any) -> Any:
-    return type_.element if isinstance(type_, ir.VectorType) else type_
-
-
-def _is_float(type_: Any) -> bool:
-    return isinstance(_scalar(type_), ir.FloatType | ir.DoubleType)
-
-
-def _width(type_: Any) -> int:
-    """Bits of a state."""
-    if _is_float(type_):
-        return 32 if type_ == ir.FloatType() else 64
-    return int(type_.width)

@@ -9,9 +9,8 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from float_math import _power
-from llvm import _call
+from llvm import _call, _scalar, _width
 from memory import _splat
-from pool_state import _scalar, _width
 from sums import Sums, _float_of
 
 # By a sum's width, far below what sums of powers are certain to be right from.

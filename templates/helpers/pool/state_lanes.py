@@ -11,8 +11,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from llvm import _is_float
 from memory import _collected, _in_turn, _interleaved, _load, _store
-from pool_state import _is_float
 
 _HALF = ir.IntType(64)
 

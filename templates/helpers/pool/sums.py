@@ -7,7 +7,8 @@ from typing import Any
 from llvmlite import ir
 
 from half import _bfloat_to_float, _half_to_float, _like, _to_16_bits
-from pool_state import PoolState, _scalar
+from llvm import _scalar
+from pool_state import PoolState
 from state_lanes import _least
 
 FLOAT_BITS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}

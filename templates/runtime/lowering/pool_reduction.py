@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from specops import launch
-from specops.lowering.pooling import Array
+from specops.lowering.plans import Array
 from specops.tensor import Tensor, packed
 
 if TYPE_CHECKING:

@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from specops import launch
 from specops.lowering import machine
 from specops.lowering.axes import ceildiv, evened, index_weights, merge
+from specops.lowering.plans import Array
 from specops.lowering.pool_axes import BatchAxis, SpatialAxis
 from specops.lowering.pool_packed import plane_table
 from specops.lowering.walk import Table, Walk, walk_of
 from specops.tensor import Tensor
 
-Array = npt.NDArray[Any]
 Strides = tuple[int, ...]
 
 LINE_BYTES = 1 << 14  # wanted for lines taken together, to stay in L1

@@ -7,18 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from specops import launch
 from specops.kernels import reduce as kernel
 from specops.lowering import machine, planes
 from specops.lowering.axes import Axis, ceildiv, coalesce, elements, evened, reverse, table
 from specops.lowering.keys import keys_of
-from specops.lowering.plans import Plans
+from specops.lowering.plans import Array, Plans
 from specops.lowering.walk import Walk, walk_of
 from specops.tensor import Tensor
-
-Array = npt.NDArray[Any]
 
 _ROWS = launch.chunks_of(kernel.rows)
 _RUNS = launch.chunks_of(kernel.runs)

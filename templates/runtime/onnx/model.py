@@ -441,7 +441,7 @@ class _Reader:
                 f"{where} is stored in another file, {quoted(location)}: give the model by its path"
             )
         relative = Path(location)
-        if relative.anchor or ".." in relative.parts:
+        if not relative.parts or relative.anchor or ".." in relative.parts:
             raise self.invalid(
                 f'{where} is stored at {quoted(location)}; allowed: a path below the model\'s folder, without ".."'
             )
