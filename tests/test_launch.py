@@ -273,6 +273,12 @@ def test_workers_with_other_jobs_are_left_alone(chunk: launch.Chunk, absent: Wor
     assert mailboxes.tolist() == [chunks.FREE, *others, chunks.FREE]
 
 
+def bells(of: Workers) -> list[int]:
+    """Which workers somebody has rung for, in their order."""
+    acquire = ctypes.pythonapi.PyThread_acquire_lock
+    return [acquire(ctypes.c_void_p(int(bell)), 0) for bell in words(of)[1:, chunks.BELL]]
+
+
 @pytest.mark.parametrize(("wanted", "rung"), [(5, chunks.WAKES), (2, 1)])
 def test_sleepers_are_woken_by_turns(
     chunk: launch.Chunk, absent: Workers, wanted: int, rung: int
@@ -280,12 +286,25 @@ def test_sleepers_are_woken_by_turns(
     """The caller rings for two, who would ring for others; those for whom nobody did sleep on."""
     row = words(absent)[1:]
     row[:, 0] = chunks.ASLEEP
+    source = np.arange(ITEMS)
+    source[0] = SLOW
     with launch.num_threads(wanted):
-        run(chunk, np.arange(ITEMS))
+        np.testing.assert_array_equal(run(chunk, source), source + 7)
     assert row[:, 0].tolist() == [chunks.FREE] * rung + [chunks.ASLEEP] * (6 - rung)
-    acquire = ctypes.pythonapi.PyThread_acquire_lock
-    open_ = [acquire(ctypes.c_void_p(int(bell)), 0) for bell in row[:, chunks.BELL]]
-    assert open_ == [1] * rung + [0] * (6 - rung)
+    assert bells(absent) == [1] * rung + [0] * (6 - rung)
+
+
+def test_sleepers_are_woken_where_it_pays(chunk: launch.Chunk, absent: Workers) -> None:
+    """Not for a short job, but where another one has just ended, or where no part of it tells how long it takes."""
+    row = words(absent)[1:]
+    source = np.arange(ITEMS)
+    short = 0 if njit(lambda: chunks.ticks())() else 1  # noqa: PLW0108 (Numba takes no intrinsic)
+    for items, last, rung in [(ITEMS, 0, short), (chunks.PIECES, 0, 1), (ITEMS, 2**62, 1)]:
+        row[:, 0] = chunks.ASLEEP
+        words(absent)[0, chunks.LAST] = last
+        with launch.num_threads(2):
+            run(chunk, source, items)
+        assert sum(bells(absent)) == rung, (items, last)
 
 
 def test_workers_sleep_and_wake(chunk: launch.Chunk, threads: int) -> None:

@@ -77,6 +77,18 @@ def replace(_context: Any, address: Any, old: Any, new: Any) -> Any:
 
 
 @intrinsic
+def ticks(_context: Any) -> Any:
+    """A clock of 2 to 4 GHz; always 0 where programs may have none."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        if not context.codegen().magic_tuple()[0].startswith("x86_64"):
+            return _WORD(0)
+        return _call(builder, "llvm.readcyclecounter", _WORD)
+
+    return types.int64(), codegen
+
+
+@intrinsic
 def relax(_context: Any) -> Any:
     """Leave the core to its other thread, and to rest, for some 10 to 50 ns."""
 

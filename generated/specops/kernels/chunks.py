@@ -101,6 +101,18 @@ def replace(_context: Any, address: Any, old: Any, new: Any) -> Any:
 
 
 @intrinsic
+def ticks(_context: Any) -> Any:
+    """A clock of 2 to 4 GHz; always 0 where programs may have none."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        if not context.codegen().magic_tuple()[0].startswith("x86_64"):
+            return _WORD(0)
+        return _call(builder, "llvm.readcyclecounter", _WORD)
+
+    return types.int64(), codegen
+
+
+@intrinsic
 def relax(_context: Any) -> Any:
     """Leave the core to its other thread, and to rest, for some 10 to 50 ns."""
 
@@ -339,10 +351,11 @@ WORD = 8  # bytes
 LINE = 16  # words between what different threads write: two cache lines, which are fetched together
 
 # A board: the functions that wait for a lock, that let go of one, and that let others have the core (0 where the system
-# has none); from LINE on a row for each worker.
+# has none); when the last job ended, in ticks; from LINE on a row for each worker.
 ACQUIRE = 0
 RELEASE = 1
 GIVE_WAY = 2
+LAST = 3
 # A row: a mailbox; the lock for which the worker waits when it sleeps, and that with which it tells that it is done;
 # its number, from 1 on; how often it looks for another job before it sleeps.
 BELL = 1
@@ -361,9 +374,18 @@ SHARES = 6
 BOARD = 7
 WORKERS = 8
 FAILED = 9
+LONG = 10  # 1 if sleepers are worth waking
 PIECES = 8  # of a share: a thread that is late, or is stopped, keeps at most one from the others
 
 WAKES = 2  # sleepers that each thread wakes when it has found work
+# In ticks: what a job takes for which that is done, as it takes 10 us; how long ago the last job ended, at most, where
+# it is done for any, as workers that are awake will be so for the next. It is for jobs of few items, too, of which no
+# small part tells how long they take.
+WORTH = 1 << 17
+RECENT = 1 << 20
+# Of a caller's first piece this part tells how long a job takes, or the rest of it, where the part takes fewer ticks.
+SAMPLE = 8
+SURE = 1 << 13
 # Looks, some 25 ns each. Whoever waits by looking keeps a core busy that the thread it waits for may need: beside busy
 # processes calls of 0.05 to 0.5 ms took 1 to 10 ms where workers gave no way and callers looked as long as workers.
 SPINS = 20000  # before a worker sleeps until there is a job
@@ -392,7 +414,26 @@ def _wake(job):
 
 
 @helper
-def _take_part(job, own):
+def _sample(job, begin, end, least):
+    """Items begin to end; 1 if the chunk raised.
+
+    It wakes sleepers where these items take so many ticks at least, and all items seem to take long enough.
+    """
+    if begin >= end:
+        return 0
+    chunk, walk, x = load(job), load(job + WORD), load(job + 2 * WORD)
+    start = ticks()
+    failed = fails(chunk, walk, x, load(job + 3 * WORD), load(job + 4 * WORD), begin, end)
+    took = ticks() - start
+    long = took * load(job + WORD * ITEMS) >= WORTH * (end - begin)
+    if long and took >= least and load(job + WORD * LONG) == 0:
+        store(job + WORD * LONG, 1)
+        _wake(job)
+    return failed
+
+
+@helper
+def _take_part(job, own, samples):
     """Work until no piece is left: those of one share first, which adjoin, then those of others; their number."""
     shares, items = load(job + WORD * SHARES), load(job + WORD * ITEMS)
     chunk, walk, x = load(job), load(job + WORD), load(job + 2 * WORD)
@@ -405,11 +446,17 @@ def _take_part(job, own):
             taken = add(job + WORD * LINE * (share + 1), 1)
             if taken >= PIECES:
                 break
-            if done == 0:
-                _wake(job)
-            done += 1
             piece = share * PIECES + taken
             begin, end = items * piece // pieces, items * (piece + 1) // pieces
+            if done == 0 and samples:
+                middle = begin + (end - begin + SAMPLE - 1) // SAMPLE
+                failed = _sample(job, begin, middle, SURE) + _sample(job, middle, end, 0)
+                if failed != 0:
+                    store(job + WORD * FAILED, 1)
+                begin = end
+            elif done == 0 and load(job + WORD * LONG) != 0:
+                _wake(job)
+            done += 1
             if begin < end and fails(chunk, walk, x, out, other, begin, end) != 0:
                 store(job + WORD * FAILED, 1)
     return done
@@ -426,7 +473,7 @@ def serve(row):
         job = load(row)
         if job > AWAITED and job % 4 == FREE and replace(row, job, job + BEGUN):
             # The same share each time: the core's cache may hold some of it.
-            done = _take_part(job, worker)
+            done = _take_part(job, worker, False)
             if not replace(row, job + BEGUN, FREE):
                 # The caller frees the mailbox when it wakes: nobody else is to wait for this lock before.
                 unlock(load(board + WORD * RELEASE), load(row + WORD * DONE))
@@ -479,13 +526,18 @@ def parallel(chunk, walk, x, out, other, items, shares, board, workers):
     store(job + WORD * SHARES, shares)
     store(job + WORD * BOARD, board)
     store(job + WORD * WORKERS, workers)
-    helpers = 0
+    recent = ticks() - load(board + WORD * LAST) < RECENT
+    wakes = recent or items < PIECES * shares
+    store(job + WORD * LONG, int(wakes))
+    helpers = sleepers = 0
     for worker in range(1, workers + 1):
         row = board + WORD * LINE * worker
         state = load(row)
         if state <= ASLEEP and helpers < shares - 1 and replace(row, state, job + state):
             helpers += 1
-    _take_part(job, 0)
+            sleepers += state
+    _take_part(job, 0, sleepers > 0 and not wakes)
+    store(board + WORD * LAST, ticks())
     for worker in range(1, workers + 1):
         _take_back(job, board + WORD * LINE * worker)
     return load(job + WORD * FAILED)
