@@ -425,7 +425,7 @@ def _sample(job, begin, end, least):
     start = ticks()
     failed = fails(chunk, walk, x, load(job + 3 * WORD), load(job + 4 * WORD), begin, end)
     took = ticks() - start
-    long = took * load(job + WORD * ITEMS) >= WORTH * (end - begin)
+    long = float(took) * load(job + WORD * ITEMS) >= WORTH * (end - begin)
     if long and took >= least and load(job + WORD * LONG) == 0:
         store(job + WORD * LONG, 1)
         _wake(job)
