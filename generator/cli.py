@@ -94,6 +94,9 @@ def _read_names(options: argparse.Namespace) -> None:
         options.subject = _below(options.root, options.subject)
 
 
+_FOLDERS = ("specs", "templates", "generator", "generated")  # of a tree
+
+
 def _below(root: Path, text: str) -> str:
     """The path from the root where a text is a path of what is there; else the text itself."""
     path = Path(text)
@@ -107,8 +110,8 @@ def _below(root: Path, text: str) -> str:
         at, folder = Path(real(path)), Path(real(root))
         if at.is_relative_to(folder):
             return at.relative_to(folder).as_posix()
-    # What is elsewhere is no file of this tree; "specs/.." is a name of one, from wherever it is given.
-    return text if path.parts[0] == "specs" else os.path.abspath(path)
+    # What is elsewhere is no file of this tree; names of its own begin with a folder, from wherever they are given.
+    return text if path.parts[0] in _FOLDERS else os.path.abspath(path)
 
 
 def _of_system(error: OSError, root: Path) -> Report:
