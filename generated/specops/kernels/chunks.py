@@ -387,9 +387,12 @@ RECENT = 1 << 20
 SAMPLE = 8
 SURE = 1 << 13
 # Looks, some 25 ns each. Whoever waits by looking keeps a core busy that the thread it waits for may need: beside busy
-# processes calls of 0.05 to 0.5 ms took 1 to 10 ms where workers gave no way and callers looked as long as workers.
+# processes calls of 0.05 to 0.5 ms took 1 to 10 ms where workers gave no way. Whoever sleeps may wake up on the core of
+# the thread that woke it, and both stay there for a while: calls of more than 0.5 ms took up to 3 times as long where
+# callers looked 1000 times.
 SPINS = 20000  # before a worker sleeps until there is a job
-FEW_SPINS = 1000  # the same of one that has no core of its own, or had nothing to do; of a caller until one is done
+FEW_SPINS = 1000  # the same of one that has no core of its own, or had nothing to do
+CALLER_SPINS = 10000  # at most, before a caller sleeps until a worker is done
 TURN = 32  # from one time that a worker gives way to the next; giving way counts as so many
 
 
@@ -414,30 +417,34 @@ def _wake(job):
 
 
 @helper
-def _sample(job, begin, end, least):
-    """Items begin to end; 1 if the chunk raised.
+def _work(job, begin, end):
+    """Items begin to end; whether the chunk raised is kept for the caller."""
+    if begin < end:
+        chunk, walk, x = load(job), load(job + WORD), load(job + 2 * WORD)
+        out, other = load(job + 3 * WORD), load(job + 4 * WORD)
+        if fails(chunk, walk, x, out, other, begin, end) != 0:
+            store(job + WORD * FAILED, 1)
 
-    It wakes sleepers where these items take so many ticks at least, and all items seem to take long enough.
+
+@helper
+def _sample(job, begin, end, least):
+    """Items begin to end.
+
+    Sleepers are woken where these take so many ticks at least, and all items seem to take long enough.
     """
-    if begin >= end:
-        return 0
-    chunk, walk, x = load(job), load(job + WORD), load(job + 2 * WORD)
     start = ticks()
-    failed = fails(chunk, walk, x, load(job + 3 * WORD), load(job + 4 * WORD), begin, end)
+    _work(job, begin, end)
     took = ticks() - start
     long = float(took) * load(job + WORD * ITEMS) >= WORTH * (end - begin)
-    if long and took >= least and load(job + WORD * LONG) == 0:
+    if begin < end and long and took >= least and load(job + WORD * LONG) == 0:
         store(job + WORD * LONG, 1)
         _wake(job)
-    return failed
 
 
 @helper
 def _take_part(job, own, samples):
     """Work until no piece is left: those of one share first, which adjoin, then those of others; their number."""
     shares, items = load(job + WORD * SHARES), load(job + WORD * ITEMS)
-    chunk, walk, x = load(job), load(job + WORD), load(job + 2 * WORD)
-    out, other = load(job + 3 * WORD), load(job + 4 * WORD)
     pieces = PIECES * shares
     done = 0
     for number in range(own, own + shares):
@@ -450,15 +457,13 @@ def _take_part(job, own, samples):
             begin, end = items * piece // pieces, items * (piece + 1) // pieces
             if done == 0 and samples:
                 middle = begin + (end - begin + SAMPLE - 1) // SAMPLE
-                failed = _sample(job, begin, middle, SURE) + _sample(job, middle, end, 0)
-                if failed != 0:
-                    store(job + WORD * FAILED, 1)
-                begin = end
-            elif done == 0 and load(job + WORD * LONG) != 0:
-                _wake(job)
+                _sample(job, begin, middle, SURE)
+                _sample(job, middle, end, 0)
+            else:
+                if done == 0 and load(job + WORD * LONG) != 0:
+                    _wake(job)
+                _work(job, begin, end)
             done += 1
-            if begin < end and fails(chunk, walk, x, out, other, begin, end) != 0:
-                store(job + WORD * FAILED, 1)
     return done
 
 
@@ -492,7 +497,7 @@ def serve(row):
 @helper
 def _take_back(job, row):
     """Empty a mailbox that has a job; if it has begun, when it is done."""
-    spins = 0
+    left = min(CALLER_SPINS, load(row + WORD * PATIENCE))
     while True:
         state = load(row) - job
         if FREE <= state <= ASLEEP:
@@ -500,8 +505,8 @@ def _take_back(job, row):
                 return
         elif state != BEGUN:
             return
-        elif spins < FEW_SPINS:
-            spins += 1
+        elif left > 0:
+            left -= 1
             relax()
         elif replace(row, job + BEGUN, job + AWAITED):
             board = load(job + WORD * BOARD)
