@@ -23,9 +23,9 @@ from generator import lint, structure, tensors
 from generator.diagnostics import Report
 from generator.selftest import SelfTest
 from specops import ValidationError
-from specops.functions import Asked, compiled
+from specops.request import Asked, compiled
 from specops.tensor import Tensor
-from specops.vocabulary import DATA_TYPES
+from specops.vocabulary import DATA_TYPES, FEATURE_LEVELS
 
 DESCRIPTIONS = 400  # of each operator
 
@@ -157,6 +157,10 @@ def check(label: str, case: int) -> list[str]:
     }
     operator.complete(given, set(given))
     found = [v.id for v in operator.violations(given)]
+    assert operator.accepts(given) == (not found), f"check({label!r}, {case}): {patch}"
+    if dialect == "directml":
+        level = random_.choice(FEATURE_LEVELS)
+        assert operator.accepts(given, level) == (not operator.violations(given, level)), level
     rules = [id for id in found if not id.startswith("supported_") and id != "not_computable"]
     # What the linter does not look at may keep the validator from asking a rule.
     if any(id.startswith("supported_") for id in found):
@@ -188,7 +192,7 @@ def test_data_types(label: str) -> None:
         for f in operator.fields
         if f.kind == "input" and tensors.get(f.name)
     }
-    attributes = {f.name: example[f.name] for f in operator.told() if f.name in example}
+    attributes = {f.name: example[f.name] for f in operator.told if f.name in example}
     outputs = {
         f.name: Asked(sizes=None if f.sizes else tensors[f.name].sizes)
         for f in operator.fields

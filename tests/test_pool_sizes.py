@@ -16,7 +16,7 @@ import oracle
 import pytest
 
 import specops
-from specops import ValidationError, functions
+from specops import ValidationError, request
 from specops import directml as dml
 from specops import onnx as ox
 from specops.plain import average_pool
@@ -457,9 +457,10 @@ def test_sizes_below_zero() -> None:
     forgetful = replace(average_pool.OPERATOR, rules=())
     inputs = {"x": (np.dtype(np.float32), (2, 3))}
     with pytest.raises(ValidationError) as caught:
-        functions.compiled(forgetful, inputs, {"window_size": (5,)}, {})
+        request.compiled(forgetful, inputs, {"window_size": (5,)}, {})
     (violation,) = caught.value.violations
     assert (violation.id, violation.found) == ("shape", "shape (2, -1)")
-    assert functions.compiled(forgetful, inputs, {"window_size": (4,)}, {}).outputs[
-        "out"
-    ].sizes == (2, 0)
+    assert request.compiled(forgetful, inputs, {"window_size": (4,)}, {}).outputs["out"].sizes == (
+        2,
+        0,
+    )

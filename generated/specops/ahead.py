@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from specops import functions
+from specops import request
 from specops.catalogue import Entry, entries, find, near
 from specops.errors import UsageError, ValidationError
-from specops.functions import Asked
 from specops.operator import CompiledOperator
 from specops.reading import NotUnderstood, data_type, shown
+from specops.request import Asked
 from specops.validation import Operator
 from specops.vocabulary import DATA_TYPES
 
@@ -58,7 +58,7 @@ class Step:
             if f.kind == "output"
         }
         try:
-            return functions.compiled(self.operator, inputs, call["attributes"], outputs)
+            return request.compiled(self.operator, inputs, call["attributes"], outputs)
         except ValidationError:  # an example of another data type
             return None
 

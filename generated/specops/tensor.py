@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,8 +38,17 @@ class Tensor:
 
 
 def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Strides in elements of a row-major tensor without gaps."""
-    return tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
+    """Strides in elements of a row-major tensor without gaps.
+
+    >>> packed_strides([2, 3, 4])
+    (12, 4, 1)
+    """
+    strides = []
+    step = 1
+    for size in reversed(sizes):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides))
 
 
 def packed(dtype: str, sizes: tuple[int, ...]) -> Tensor:

@@ -15,8 +15,8 @@ import pytest
 from cases import TABLES
 
 from specops import SpecopsError, ValidationError, Violation
-from specops.functions import Asked, compiled
 from specops.operator import CompiledOperator
+from specops.request import Asked, compiled
 from specops.tensor import packed_strides
 from specops.vocabulary import DATA_TYPES, FEATURE_LEVELS
 
@@ -326,7 +326,7 @@ def lowered(table: ModuleType, field: str, dtype: str) -> CompiledOperator:
     }
     inputs = {n: tensors[n] for n in names(table, "input")}
     inputs[field] = (DATA_TYPES[dtype].numpy, inputs[field][1])
-    arguments = {f.name: snake_case(f.name) for f in op.told()}
+    arguments = {f.name: snake_case(f.name) for f in op.told}
     attributes = {
         name: example["arguments"][argument]
         for name, argument in arguments.items()
@@ -448,7 +448,7 @@ def drawn(sizes: list[int], name: str, nan: bool) -> np.ndarray:
 def first_types(op: Any, arguments: dict[str, Any]) -> set[str]:
     """The data types that the first input may have with these arguments."""
     first = next(f.name for f in op.fields if f.kind == "input")
-    told = {f.name: arguments.get(snake_case(f.name), f.default) for f in op.told()}
+    told = {f.name: arguments.get(snake_case(f.name), f.default) for f in op.told}
     return set(next(s for s in op.support if s.holds(told)).tensors[first].dtypes)
 
 

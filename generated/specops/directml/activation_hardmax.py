@@ -41,7 +41,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from specops import arrays, functions, types
+from specops import arrays, functions, request, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -275,7 +275,7 @@ def activation_hardmax(
 def _compiled(
     inputs: functions.Inputs,
 ) -> CompiledOperator:
-    return functions.compiled(
+    return request.compiled(
         OPERATOR,
         {"InputTensor": inputs[0]},
         {},

@@ -54,7 +54,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from specops import arrays, functions, types
+from specops import arrays, functions, request, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -310,7 +310,7 @@ def _compiled(
     inputs: functions.Inputs,
     axes: Any,
 ) -> CompiledOperator:
-    return functions.compiled(
+    return request.compiled(
         OPERATOR,
         {"InputTensor": inputs[0]},
         {"Axes": axes},

@@ -49,11 +49,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from specops import arrays, functions, types
+from specops import arrays, functions, request, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
-from specops.functions import Asked
 from specops.operator import CompiledOperator
+from specops.request import Asked
 from specops.rule_functions import product, unique
 from specops.tensor import Tensor, greatest, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -361,7 +361,7 @@ def _compiled(
     axis_direction: Any,
     output_dtype: Any,
 ) -> CompiledOperator:
-    return functions.compiled(
+    return request.compiled(
         OPERATOR,
         {"InputTensor": inputs[0]},
         {"Axes": axes, "AxisDirection": axis_direction},

@@ -94,11 +94,11 @@ from typing import Any, ClassVar, Literal, SupportsIndex, overload
 
 import numpy as np
 
-from specops import arrays, functions, types
+from specops import arrays, functions, request, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
-from specops.functions import Asked
 from specops.operator import CompiledOperator
+from specops.request import Asked
 from specops.rule_functions import windows_hold_input
 from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -857,7 +857,7 @@ def _compiled(
     indices: Any,
     indices_dtype: Any,
 ) -> CompiledOperator:
-    return functions.compiled(
+    return request.compiled(
         OPERATOR,
         {"InputTensor": inputs[0]},
         {

@@ -73,7 +73,7 @@ from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
-from specops import arrays, functions, types
+from specops import arrays, functions, request, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.operator import CompiledOperator
@@ -750,7 +750,7 @@ def _compiled(
     end_padding: Any,
     dilations: Any,
 ) -> CompiledOperator:
-    return functions.compiled(
+    return request.compiled(
         OPERATOR,
         {"InputTensor": inputs[0], "InputGradientTensor": inputs[1]},
         {

@@ -45,11 +45,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from specops import arrays, functions, types
+from specops import arrays, functions, request, types
 from specops.directml.descriptor import OperatorDesc, TensorDesc
 from specops.directml.tensor_rules import TENSOR_RULES
-from specops.functions import Asked
 from specops.operator import CompiledOperator
+from specops.request import Asked
 from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 from specops.vocabulary import TENSOR_PAGE
@@ -292,7 +292,7 @@ def _compiled(
     inputs: functions.Inputs,
     output_sizes: Any,
 ) -> CompiledOperator:
-    return functions.compiled(
+    return request.compiled(
         OPERATOR,
         {"InputTensor": inputs[0], "IndicesTensor": inputs[1]},
         {},

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ _RUNS = launch.chunks_of(kernel.runs)
 _COLUMNS = launch.chunks_of(kernel.columns)
 _PLANES = launch.chunks_of(kernel.planes)
 _COMBINE = launch.chunks_of(kernel.combine)
+_fold_of = functools.cache(kernel.Fold)
 
 # What elements are folded to, what becomes of that in the end, and what no elements give.
 _FUNCTIONS = {
@@ -152,7 +154,7 @@ class Reduce:
             dtype = f"FLOAT{width}"  # of a width, floats differ by infinity's key only
         self._empty_result = empty
         self._fold = (dtype, fold)
-        state = kernel.Fold(*self._fold)
+        state = _fold_of(*self._fold)
         self._state_bytes = state.state_bytes
         flip = ~flip if function == "min" else flip
         nan_key = greatest if nan == "propagates" else least
@@ -210,7 +212,7 @@ class Reduce:
         else:
             strategy = self._runs(kept, reduced) or self._rows(kept, reduced)
         parts = self._parts(kept, reduced, strategy)
-        settings = np.zeros(kernel.SETTINGS, np.int64)
+        settings = [0] * kernel.SETTINGS
         settings[kernel.PARTS] = parts
         settings[kernel.TILE] = strategy.tile
         settings[kernel.BESIDE] = strategy.beside
@@ -223,8 +225,8 @@ class Reduce:
         # Of few rows, results are much of what is moved: past the caches they take 0.7 to 0.8 of the time.
         past = strategy.cut and machine.goes_past(self._output, out_strides, self._moved)
         settings[kernel.PAST] = past
-        tables = [table(kept), table(reduced)]
-        settings[[kernel.KEPT_RANK, kernel.REDUCED_RANK]] = [len(side) for side in tables]
+        tables = table(kept), table(reduced)
+        settings[kernel.KEPT_RANK], settings[kernel.REDUCED_RANK] = map(len, tables)
         settings[kernel.RULE :] = self._rule
         return _Plan(
             strategy.fold(*self._fold),

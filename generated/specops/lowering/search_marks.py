@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from specops.kernels import search as kernel
 from specops.lowering import search_strategy
-from specops.lowering.axes import Axis, by_memory, ceildiv, coalesce, elements, index_weights, table
+from specops.lowering.axes import Axis, by_memory, ceildiv, coalesce, elements, table
 from specops.lowering.search_strategy import Lanes, Strategy
 from specops.lowering.search_visit import Visit
 from specops.lowering.search_walk import NO_AXES, search_walk
-from specops.lowering.walk import Table, Walk, walk_of
+from specops.lowering.walk import Walk, walk_of
+from specops.tensor import packed_strides
 
 PLACES_BYTES = 1 << 19  # of indices that are found before marks are stored
 # Rows of so many bytes that lie apart in an output: marks after zeros take 0.5 to 0.9 of the time.
@@ -34,8 +34,8 @@ class Stores(NamedTuple):
 class Marks(NamedTuple):
     """Where marks go in an output, and how its other elements become 0."""
 
-    axes: Table  # of marks
-    zeros: Table  # that of a group's elements, stored with the search
+    axes: Sequence[Axis]  # of marks
+    zeros: Sequence[Axis]  # that of a group's elements, stored with the search
     zero_rows: int = 1
     past: bool = False  # zeros, and marks among them, go past the caches; or indices
     stored: int = 0  # setting STORED
@@ -102,7 +102,7 @@ class Marking:
         """The kept axes of a search that stores places in the order of the output, and what makes marks of these."""
         size = self.item_size
         order = sorted(range(len(kept)), key=lambda i: -abs(kept[i].other_stride))
-        weights = index_weights([kept[i].size for i in order])
+        weights = packed_strides([kept[i].size for i in order])
         steps = {i: size * w for i, w in zip(order, weights, strict=True)}
         searched = [axis._replace(other_stride=steps[i]) for i, axis in enumerate(kept)]
         stored = coalesce(Axis(kept[i].size, steps[i], kept[i].other_stride) for i in order)
@@ -129,7 +129,7 @@ class Marking:
     def _zeros(self, everything: list[Axis], past: bool) -> Stores:
         """What sets all elements of an output to 0."""
         axes = table(coalesce(everything))
-        settings = np.zeros(kernel.ZERO_SETTINGS, np.int64)
+        settings = [0] * kernel.ZERO_SETTINGS
         settings[kernel.ZERO_WIDTH] = self.item_size
         settings[kernel.ZERO_PAST] = past
         settings[kernel.ZERO_RANK] = len(axes)

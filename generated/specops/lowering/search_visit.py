@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from specops.lowering.axes import Axis, by_memory, coalesce, elements, index_weights, reverse
+from specops.lowering.axes import Axis, by_memory, coalesce, elements, reverse
+from specops.tensor import packed_strides
 
 
 @dataclass
@@ -65,7 +66,7 @@ def visited(
     dropped = len(out_strides) < len(strides)
     remaining = iter(out_strides)
     order = sorted(axes)
-    weights = index_weights([sizes[a] for a in order])
+    weights = packed_strides([sizes[a] for a in order])
     weight_of = dict(zip(order, weights, strict=True))
     kept, reduced_out = [], []
     repeated: list[slice] = []

@@ -5,18 +5,20 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from specops.kernels import search as kernel
-from specops.lowering.walk import Table, Walk, walk_of
+from specops.lowering.axes import Axis
+from specops.lowering.walk import Walk, walk_of
 
-NO_AXES = np.empty((0, 3), np.int64)
+NO_AXES: Sequence[Axis] = ()
 
 
-def search_walk(settings: dict[int, int], *tables: Table) -> Walk:
+def search_walk(settings: Mapping[int, int], *tables: Sequence[Axis]) -> Walk:
     """The settings by number, others 0, then the tables in the kernel's order; those at the end may be left out."""
-    block = np.zeros(kernel.SETTINGS, np.int64)
+    words = [0] * kernel.SETTINGS
     for place, value in settings.items():
-        block[place] = value
-    block[kernel.KEPT_RANK : kernel.KEPT_RANK + len(tables)] = [len(table) for table in tables]
-    return walk_of(block, *tables)
+        words[place] = value
+    for number, axes in enumerate(tables):
+        words[kernel.KEPT_RANK + number] = len(axes)
+    return walk_of(words, *tables)

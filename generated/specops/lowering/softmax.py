@@ -160,7 +160,7 @@ class Softmax:
             chunk = _NARROW if self._is_narrow(total) else _SHORT
         if by_rows and parts > 1 and block >= total:
             block = BLOCK_BYTES // self._item_size
-        settings = np.zeros(kernel.SETTINGS, np.int64)
+        settings = [0] * kernel.SETTINGS
         settings[kernel.LOGARITHM] = self._logarithm
         settings[kernel.PARTS] = parts
         settings[kernel.BLOCK] = block

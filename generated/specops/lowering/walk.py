@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,13 +13,13 @@ import numpy.typing as npt
 
 from specops import launch
 
-Table = npt.NDArray[np.int64]
+Words = npt.NDArray[np.int64]
 
 
 class Walk(NamedTuple):
     """What a chunk reads at an address, which is good while the block lives: whoever keeps a walk keeps both."""
 
-    block: Table
+    block: Words
     at: int
 
     def copy(self) -> Walk:
@@ -26,15 +27,18 @@ class Walk(NamedTuple):
         return _placed(self.block.copy())
 
 
-def walk_of(settings: Table, *tables: npt.ArrayLike) -> Walk:
+def walk_of(settings: Sequence[int] | Words, *tables: Sequence[Sequence[int]]) -> Walk:
     """The walk of these settings and tables, one after the other.
 
-    >>> walk_of(np.array([7, 2]), [(3, 8, 0), (5, 4, 4)]).block.tolist()
+    >>> walk_of([7, 2], [(3, 8, 0), (5, 4, 4)]).block.tolist()
     [7, 2, 3, 8, 0, 5, 4, 4]
     """
-    parts = (settings, *tables)
-    return _placed(np.concatenate([np.asarray(part, np.int64).ravel() for part in parts]))
+    numbers = [number for rows in tables for row in rows for number in row]
+    block = np.empty(len(settings) + len(numbers), np.int64)
+    block[: len(settings)] = settings
+    block[len(settings) :] = numbers
+    return _placed(block)
 
 
-def _placed(block: Table) -> Walk:
+def _placed(block: Words) -> Walk:
     return Walk(block, launch.address(block))

@@ -16,10 +16,10 @@ from typing import Any, Literal, SupportsIndex, overload
 import numpy as np
 
 from specops import arrays, functions, types
-from specops.functions import Asked
 from specops.onnx import max_pool_1, max_pool_8, max_pool_10, max_pool_11, max_pool_12, max_pool_22
 from specops.onnx.versions import VersionedOperator, Versions
 from specops.operator import CompiledOperator
+from specops.request import Asked
 
 VERSIONS = Versions(
     "MaxPool",

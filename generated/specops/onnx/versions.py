@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from specops import functions, reading
+from specops import reading, request
 from specops.errors import ValidationError, Violation
-from specops.functions import Asked
 from specops.operator import CompiledOperator
 from specops.reading import NotUnderstood
+from specops.request import Asked
 from specops.validation import Operator
 from specops.version_words import within
 from specops.vocabulary import NEWEST_OPSET
@@ -124,4 +124,4 @@ class VersionedOperator:
                 inputs[name] = (dtype, reading.integers(sizes, np.iinfo(np.int64).max))
             except NotUnderstood as problem:
                 raise operator.refusal("field_type", name, problem.found, problem.allowed) from None
-        return functions.compiled(operator, inputs, self._attributes, self._outputs)
+        return request.compiled(operator, inputs, self._attributes, self._outputs)

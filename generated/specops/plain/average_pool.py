@@ -57,7 +57,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
-from specops import arrays, functions, types
+from specops import arrays, functions, request, types
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -560,7 +560,7 @@ def _compiled(
     ceil_mode: Any,
     count_padding: Any,
 ) -> CompiledOperator:
-    return functions.compiled(
+    return request.compiled(
         OPERATOR,
         {"x": inputs[0]},
         {

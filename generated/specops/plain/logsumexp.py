@@ -37,7 +37,7 @@ from typing import Any, Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from specops import arrays, functions, types
+from specops import arrays, functions, request, types
 from specops.operator import CompiledOperator
 from specops.rule_functions import unique
 from specops.tensor import Tensor, rank
@@ -227,7 +227,7 @@ def _compiled(
     axis: Any,
     keepdims: Any,
 ) -> CompiledOperator:
-    return functions.compiled(
+    return request.compiled(
         OPERATOR,
         {"x": inputs[0]},
         {"axis": axis, "keepdims": keepdims},

@@ -58,7 +58,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
-from specops import arrays, functions, types
+from specops import arrays, functions, request, types
 from specops.operator import CompiledOperator
 from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
@@ -563,7 +563,7 @@ def _compiled(
     ceil_mode: Any,
     p: Any,
 ) -> CompiledOperator:
-    return functions.compiled(
+    return request.compiled(
         OPERATOR,
         {"x": inputs[0]},
         {

@@ -63,9 +63,9 @@ from typing import Any, Literal, SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
-from specops import arrays, functions, types
-from specops.functions import Asked
+from specops import arrays, functions, request, types
 from specops.operator import CompiledOperator
+from specops.request import Asked
 from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 
@@ -625,7 +625,7 @@ def _compiled(
     ceil_mode: Any,
     indices: Any,
 ) -> CompiledOperator:
-    return functions.compiled(
+    return request.compiled(
         OPERATOR,
         {"x": inputs[0]},
         {

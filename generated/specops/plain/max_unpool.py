@@ -32,9 +32,9 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from specops import arrays, functions, types
-from specops.functions import Asked
+from specops import arrays, functions, request, types
 from specops.operator import CompiledOperator
+from specops.request import Asked
 from specops.tensor import Tensor, rank
 from specops.validation import Allowed, Computed, Field, Operator, Rule, Support
 
@@ -231,7 +231,7 @@ def _compiled(
     inputs: functions.Inputs,
     output_sizes: Any,
 ) -> CompiledOperator:
-    return functions.compiled(
+    return request.compiled(
         OPERATOR,
         {"x": inputs[0], "indices": inputs[1]},
         {},

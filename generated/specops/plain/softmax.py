@@ -40,7 +40,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from specops import arrays, functions, types
+from specops import arrays, functions, request, types
 from specops.operator import CompiledOperator
 from specops.rule_functions import unique
 from specops.tensor import Tensor, rank
@@ -215,7 +215,7 @@ def _compiled(
     inputs: functions.Inputs,
     axis: Any,
 ) -> CompiledOperator:
-    return functions.compiled(
+    return request.compiled(
         OPERATOR,
         {"x": inputs[0]},
         {"axis": axis},

@@ -6,9 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 
 class Axis(NamedTuple):
     """One axis: its size, the input's stride, and another stride (the output's, or the index weight)."""
@@ -36,20 +33,6 @@ def evened(n: int, most: int) -> int:
     (25, 5)
     """
     return ceildiv(n, ceildiv(n, most))
-
-
-def index_weights(sizes: Sequence[int]) -> list[int]:
-    """Row-major weights: what one step along each axis adds to the index.
-
-    >>> index_weights([2, 3, 4])
-    [12, 4, 1]
-    """
-    weights = []
-    weight = 1
-    for size in reversed(sizes):
-        weights.append(weight)
-        weight *= size
-    return weights[::-1]
 
 
 def coalesce(axes: Iterable[Axis]) -> list[Axis]:
@@ -91,6 +74,6 @@ def elements(axes: Iterable[Axis]) -> int:
     return math.prod(axis.size for axis in axes)
 
 
-def table(axes: Sequence[Axis]) -> npt.NDArray[np.int64]:
+def table(axes: Sequence[Axis]) -> Sequence[Axis]:
     """Axes as a kernel reads them; at least one row."""
-    return np.array(axes or [Axis(1, 0, 0)], np.int64).reshape(-1, 3)
+    return axes or [Axis(1, 0, 0)]

@@ -6,8 +6,6 @@ import math
 from itertools import takewhile
 from typing import NamedTuple
 
-import numpy as np
-
 from specops import launch
 from specops.kernels import max_unpool as kernel
 from specops.lowering import machine, pooling
@@ -80,7 +78,7 @@ class MaxUnpool:
         given = [BatchAxis(n, step, 0, index_step, 0) for n, step, index_step in merged]
         places = merge(zip(self._out_sizes, out_strides, strict=True))
         taken = [BatchAxis(n, step, 0, 0, 0) for n, step in places or [(1, self._item_bytes)]]
-        settings = np.zeros(kernel.SETTINGS, np.int64)
+        settings = [0] * kernel.SETTINGS
         settings[kernel.GIVEN_AXES], settings[kernel.OUT_AXES] = len(given), len(taken)
         settings[kernel.INDEX_BYTES] = self._index_bytes
         settings[kernel.POSITIONS] = self._elements

@@ -10,12 +10,12 @@ import numpy as np
 
 from specops import launch
 from specops.lowering import machine
-from specops.lowering.axes import ceildiv, evened, index_weights, merge
+from specops.lowering.axes import ceildiv, evened, merge
 from specops.lowering.plans import Array
 from specops.lowering.pool_axes import BatchAxis, SpatialAxis
 from specops.lowering.pool_packed import plane_table
-from specops.lowering.walk import Table, Walk, walk_of
-from specops.tensor import Tensor
+from specops.lowering.walk import Walk, Words, walk_of
+from specops.tensor import Tensor, packed_strides
 
 Strides = tuple[int, ...]
 
@@ -39,10 +39,10 @@ class Plan(NamedTuple):
     chunk: launch.Chunk
     walk: Walk
     items: int
-    table: Table | None = None  # whose address the walk has
+    table: Words | None = None  # whose address the walk has
 
 
-def lanes_go_past(kernel: Any, settings: Table) -> bool:
+def lanes_go_past(kernel: Any, settings: Words) -> bool:
     """Whether those of channels last do: all channels of a position at once, in whole vectors."""
     lanes, pitch = settings[[kernel.LANES, kernel.PITCH]]
     return bool(pitch > 1 and pitch == lanes and lanes % PAST_LANES == 0)
@@ -98,11 +98,11 @@ class WalkParts(NamedTuple):
     """
 
     state_bytes: int
-    settings: Table
+    settings: Words
     batch: list[BatchAxis]
     spatial: list[SpatialAxis]
     items: int
-    table: Table | None = None
+    table: Words | None = None
 
     def walk(self) -> Walk:
         return walk_of(self.settings, self.batch, self.spatial)
@@ -207,7 +207,7 @@ class Windows:
         items = math.prod(outer) * ceildiv(beside, share)
         return WalkParts(0, settings, axes.batch, axes.spatial, items)
 
-    def settings(self, axes: Axes) -> Table:
+    def settings(self, axes: Axes) -> Words:
         """Those that walks by lines and window by window have in common."""
         kernel = self._kernel
         settings = np.zeros(kernel.SETTINGS, np.int64)
@@ -229,7 +229,7 @@ class Windows:
     def axes(self, strides: Strides, out_strides: Strides, other_strides: Strides = ()) -> Axes:
         """What a walk for arrays of these strides is over."""
         other_strides = other_strides or (0,) * len(out_strides)
-        weights = index_weights(self._sizes)
+        weights = packed_strides(self._sizes)
         steps = zip(self._sizes, strides, out_strides, other_strides, weights, strict=True)
         axes = [BatchAxis(*axis) for axis in steps]
         first = self._batch
@@ -310,7 +310,7 @@ class Windows:
             state_bytes, settings, batch, spatial, ceildiv(planes, together), table.words
         )
 
-    def _set_lines(self, settings: Table, state_bytes: int, axes: Axes) -> int:
+    def _set_lines(self, settings: Words, state_bytes: int, axes: Axes) -> int:
         """Set how lines of such states are taken together; returns how many items there are, 0 if such do not serve."""
         kernel, size = self._kernel, self._item_bytes
         lane, batch, spatial = axes

@@ -11,7 +11,7 @@ import numpy as np
 from specops import launch
 from specops.kernels import search as kernel
 from specops.lowering import machine, planes
-from specops.lowering.axes import Axis, by_memory, coalesce, elements, evened, index_weights, table
+from specops.lowering.axes import Axis, by_memory, coalesce, elements, evened, table
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Array, Plans
 from specops.lowering.search_marks import Marking, Marks, Stores
@@ -19,7 +19,7 @@ from specops.lowering.search_strategy import Lanes, Preferred, Strategies, Strat
 from specops.lowering.search_visit import Visit, visited
 from specops.lowering.search_walk import NO_AXES, search_walk
 from specops.lowering.walk import Walk
-from specops.tensor import Tensor
+from specops.tensor import Tensor, packed_strides
 
 _SHORT = launch.chunks_of(kernel.short_rows)
 _ROWS = launch.chunks_of(kernel.rows)
@@ -235,7 +235,7 @@ class Search:
         It stores pairs where those of parts are.
         """
         pair = kernel.PAIR_BYTES
-        weights = index_weights([axis.size for axis in kept])
+        weights = packed_strides([axis.size for axis in kept])
         places = [
             axis._replace(other_stride=pair * w) for axis, w in zip(kept, weights, strict=True)
         ]

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from specops import functions, reading
+from specops import reading, request
 from specops.errors import SpecopsError, Unsupported, ValidationError, Violation
-from specops.functions import Asked
 from specops.onnx.model import Attribute, Model, Node, Value, newest_version, quoted
 from specops.onnx.registry import OPERATORS
 from specops.onnx.versions import Versions
 from specops.operator import CompiledOperator
 from specops.reading import NotUnderstood
+from specops.request import Asked
 from specops.validation import Field, Operator
 from specops.vocabulary import DATA_TYPES, NEWEST_OPSET
 
@@ -268,7 +268,7 @@ class Graph:
             found.append(operator.violation("absent", "outputs", "none", "an output with a name"))
         attributes = self._attributes(node, versions, operator, found)
         self._violations += self._placed(found, node, operator)
-        told = {field.name for field in operator.told()}
+        told = {field.name for field in operator.told}
         inputs = {f: n for f, n in ends["input"].items() if f not in told}
         numbers = {f: n for f, n in ends["input"].items() if f in told}
         return Step(node, operator, inputs, numbers, ends["output"], attributes)
@@ -283,8 +283,8 @@ class Graph:
     def _attributes(
         self, node: Node, versions: Versions, operator: Operator, found: list[Violation]
     ) -> dict[str, object]:
-        fields = {f.name: f for f in operator.told() if f.kind == "attribute"}
-        every = [f for o in versions.operators.values() for f in o.told()]
+        fields = {f.name: f for f in operator.told if f.kind == "attribute"}
+        every = [f for o in versions.operators.values() for f in o.told]
         known = {f.name for f in every if f.kind == "attribute"}
         attributes: dict[str, object] = {}
         for name, attribute in node.attributes.items():
@@ -468,7 +468,7 @@ def _compiled(
 ) -> CompiledOperator:
     """The operator with those of its optional outputs that are among these fields."""
     optional = (f.name for f in operator.fields if f.optional is not None)
-    return functions.compiled(
+    return request.compiled(
         operator, inputs, attributes, {name: Asked(name in outputs) for name in optional}
     )
 
