@@ -17,7 +17,7 @@ from target import bytes_ahead
 from vectors import _strips
 
 WRITTEN_OUT = (2, 3, 4)  # rows of planes that are read down without a loop: in 0.5 to 1 of the time
-PLANE_LANES = 256  # columns of planes whose results are stored together
+_PLANE_LANES = 256  # columns of planes whose results are stored together
 
 
 class _Planes(NamedTuple):
@@ -35,7 +35,7 @@ class _Planes(NamedTuple):
 @inlined
 def planes_together(columns, last):
     """How many planes are taken together: one where others of its row have more columns, which `last` tells."""
-    return most(PLANE_LANES // columns, 1) if last == columns else 1
+    return most(_PLANE_LANES // columns, 1) if last == columns else 1
 
 
 @inlined

@@ -1089,7 +1089,6 @@ class Destination(NamedTuple):
 
 # Bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03.
 AHEAD = 32768
-AHEAD_IN_ROW = 8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are places and not planes
 
 
 @intrinsic
@@ -1717,7 +1716,6 @@ def set_divisors(spatial, d, line, first, count, pitch, kind):
 
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
 SUM_PIECES = 7
-BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.7 to 1 of the time
 
 
 @helper

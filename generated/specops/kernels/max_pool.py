@@ -1382,7 +1382,7 @@ class Indices(NamedTuple):
 
 # Bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03.
 AHEAD = 32768
-AHEAD_IN_ROW = 8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are places and not planes
+_AHEAD_IN_ROW = 8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are places and not planes
 
 
 @intrinsic
@@ -1414,7 +1414,7 @@ def _join_rows_of(
     ahead, level = i64(AHEAD), 2
     if _zen(context) >= 5:
         places = builder.icmp_signed("!=", rows.along, i64(0))
-        ahead, level = builder.select(places, i64(AHEAD_IN_ROW), ahead), 1
+        ahead, level = builder.select(places, i64(_AHEAD_IN_ROW), ahead), 1
     whole = _vector(kept.type, WIDEST if kept.positions else 1)
     if kept.positions:
         low = ir.VectorType(_low(kept.type, kept.element), whole.count)
@@ -2137,7 +2137,7 @@ def place_in_run(address, n, key, late, rule):
 
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
 SUM_PIECES = 7
-BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.7 to 1 of the time
+_BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.7 to 1 of the time
 
 
 @helper
@@ -2217,7 +2217,7 @@ def fold_window_rows(settings, axis, scratch, several, some, span, low, high, ki
     folded, doubled, rest = scratch.lines, scratch.doubled, scratch.rest
     size, line = state_size(kind), settings[LINE]
     window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
-    by_blocks = stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES
+    by_blocks = stride == 1 and window >= _BLOCK_WINDOW and line * size >= VECTOR_BYTES
     if rest is not None:
         # Rows are added one by one: of sums no wider than elements the error would grow with the window. In float32
         # that of 4096 rows is below half the last place of 16 bits.

@@ -864,7 +864,6 @@ def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
 
 
 WRITTEN_OUT = (2, 3, 4)  # rows of planes that are read down without a loop: in 0.5 to 1 of the time
-PLANE_LANES = 256  # columns of planes whose results are stored together
 
 
 @inlined

@@ -11,7 +11,7 @@ from windows import DILATION, STRIDE, WINDOW
 
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
 SUM_PIECES = 7
-BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.7 to 1 of the time
+_BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0.7 to 1 of the time
 
 
 @helper
@@ -91,7 +91,7 @@ def fold_window_rows(settings, axis, scratch, several, some, span, low, high, ki
     folded, doubled, rest = scratch.lines, scratch.doubled, scratch.rest
     size, line = state_size(kind), settings[LINE]
     window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
-    by_blocks = stride == 1 and window >= BLOCK_WINDOW and line * size >= VECTOR_BYTES
+    by_blocks = stride == 1 and window >= _BLOCK_WINDOW and line * size >= VECTOR_BYTES
     if rest is not None:
         # Rows are added one by one: of sums no wider than elements the error would grow with the window. In float32
         # that of 4096 rows is below half the last place of 16 bits.

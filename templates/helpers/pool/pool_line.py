@@ -132,7 +132,7 @@ class Indices(NamedTuple):
 
 # Bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03.
 AHEAD = 32768
-AHEAD_IN_ROW = 8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are places and not planes
+_AHEAD_IN_ROW = 8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are places and not planes
 
 
 @intrinsic
@@ -164,7 +164,7 @@ def _join_rows_of(
     ahead, level = i64(AHEAD), 2
     if _zen(context) >= 5:
         places = builder.icmp_signed("!=", rows.along, i64(0))
-        ahead, level = builder.select(places, i64(AHEAD_IN_ROW), ahead), 1
+        ahead, level = builder.select(places, i64(_AHEAD_IN_ROW), ahead), 1
     whole = _vector(kept.type, WIDEST if kept.positions else 1)
     if kept.positions:
         low = ir.VectorType(_low(kept.type, kept.element), whole.count)
