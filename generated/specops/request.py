@@ -86,8 +86,7 @@ class _Request:
                 self._found.append(arrays.no_data_type(dtype, operator, name, allowed))
         for field in operator.fields:
             if field.kind == "output":
-                asked = outputs.get(field.name, _UNASKED)
-                self._read(field, _output, field, self.values, asked, operator, self._unread)
+                self._read(field, self._output, field)
         self._unread.update(f.name for f in operator.fields if f.name not in self.values)
 
     def _read_input(self, name: str, dtype: np.dtype, shape: tuple[int, ...]) -> None:
@@ -108,6 +107,28 @@ class _Request:
             given is not None and given is not field.default
         ):
             self._read(field, reading.argument, field, given)
+
+    def _output(self, field: Field) -> tensor.Tensor | None:
+        """The tensor that is allocated for an output; None for one that nobody asks for.
+
+        Where its sizes cannot be computed, these are unread: its data type may still be wrong.
+        """
+        asked, values = self._outputs.get(field.name, _UNASKED), self.values
+        if field.optional is not None and not reading.boolean(asked.wanted):
+            return None
+        if asked.dtype is not None:
+            dtype = _asked_dtype(asked.dtype, self._operator, field.name, values)
+        else:
+            dtype = _own_dtype(field, values)
+        if asked.sizes is not None or field.sizes is None:
+            return tensor.packed(dtype, _asked_sizes(asked.sizes, field))
+        try:
+            if self._unread.isdisjoint(f"{name}.sizes" for name in field.sizes.reads):
+                return tensor.packed(dtype, tuple(field.sizes(values)))
+        except (KeyError, IndexError, ArithmeticError):
+            pass
+        self._unread.add(f"{field.name}.sizes")
+        return tensor.packed(dtype, ())
 
     def _read(self, field: Field, reader: Any, *arguments: Any) -> None:
         """Keep what `reader` makes of a field, or why it makes nothing."""
@@ -234,34 +255,6 @@ class _Request:
             return v.id != "field_type" and not wrong[part(v)].isdisjoint(sources)
 
         return [v for v in found if not follows(v)]
-
-
-def _output(
-    field: Field,
-    values: Mapping[str, Any],
-    asked: Asked,
-    operator: Operator,
-    unread: set[str],
-) -> tensor.Tensor | None:
-    """The tensor that is allocated for an output; None for one that nobody asks for.
-
-    Where its sizes cannot be computed, these are added to what is `unread`: its data type may still be wrong.
-    """
-    if field.optional is not None and not reading.boolean(asked.wanted):
-        return None
-    if asked.dtype is not None:
-        dtype = _asked_dtype(asked.dtype, operator, field.name, values)
-    else:
-        dtype = _own_dtype(field, values)
-    if asked.sizes is not None or field.sizes is None:
-        return tensor.packed(dtype, _asked_sizes(asked.sizes, field))
-    try:
-        if unread.isdisjoint(f"{name}.sizes" for name in field.sizes.reads):
-            return tensor.packed(dtype, tuple(field.sizes(values)))
-    except (KeyError, IndexError, ArithmeticError):
-        pass
-    unread.add(f"{field.name}.sizes")
-    return tensor.packed(dtype, ())
 
 
 def _asked_dtype(asked: object, operator: Operator, field: str, values: Mapping[str, Any]) -> str:

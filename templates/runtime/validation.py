@@ -1,4 +1,4 @@
-"""The validator: from what a caller gave to typed values, and all violations at once.
+"""The validator: whether typed values are allowed, or all violations at once.
 
 An operator's rules, fields and data-type tables are data in its generated module; this module applies them.
 """
@@ -185,19 +185,19 @@ class Operator(Subject):
     def accepts(self, values: Mapping[str, Any], feature_level: str | None = None) -> bool:
         """Whether values, all of which are known, plainly break no rule; if not, `violations` tells.
 
-        Of values that are valid, which nearly all are, in a third of the time that it takes to look what is wrong.
+        Nearly all are valid, and this takes 0.4 to 0.8 of the time.
         """
         tables = self._tables(values, feature_level)
         if not tables or not self.derived.keys() <= values.keys():
             return False
-        tensors = [(name, values.get(name), allowed) for name, allowed in tables[0].tensors.items()]
-        if not all(tensor is None or allowed.holds(tensor) for _, tensor, allowed in tensors):
-            return False
-        if self.tensor_rules:
-            kinds = {f.name: f.kind for f in self.fields}
-            for name, tensor, _ in tensors:
-                if tensor is not None and any(broken_rules(self.tensor_rules, tensor, kinds[name])):
-                    return False
+        for field in self.fields:
+            tensor = values[field.name]
+            if field.type != "tensor" or tensor is None:
+                continue
+            if not tables[0].tensors[field.name].holds(tensor):
+                return False
+            if any(broken_rules(self.tensor_rules, tensor, field.kind)):
+                return False
         return all(rule.is_absent(values) or rule.holds(values) for rule in self.rules)
 
     def violations(

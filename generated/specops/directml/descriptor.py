@@ -297,7 +297,8 @@ class OperatorDesc:
                 )
         operator.complete(values, {f.name for f in operator.fields})
         unknown = frozenset(f.name for f in fields(self) if f.name not in values)
-        found += operator.violations(values, level, unknown)
+        if found or unknown or not operator.accepts(values, level):
+            found += operator.violations(values, level, unknown)
         if found:
             raise ValidationError(found)
         return values

@@ -1382,7 +1382,9 @@ class Indices(NamedTuple):
 
 # Bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03.
 AHEAD = 32768
-_AHEAD_IN_ROW = 8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are places and not planes
+_AHEAD_IN_ROW = (
+    8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are places and not planes
+)
 
 
 @intrinsic
