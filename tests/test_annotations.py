@@ -61,6 +61,8 @@ def test_optional_outputs() -> None:
         assert isinstance(specops.max_pool(X, [2], indices=asked), tuple) == asked
     both = specops.max_pool(X, [2], indices=True, out=(None, indices))
     assert both[1] is indices
+    assert specops.max_pool(X, [2], out=(values,)) is values
+    assert isinstance(specops.max_pool(X, [2], out=(None,)), np.ndarray)
     image = X.reshape(1, 1, 3, 4)
     assert (
         len(assert_type(ox.max_pool(image, [2, 2], indices=True), tuple[np.ndarray, np.ndarray]))
@@ -80,6 +82,8 @@ def test_arguments_that_are_taken() -> None:
     axis, two = np.array([0, 1]), np.array([2, 2])
     assert specops.sum(X, axis) == 66
     assert specops.sum(X, np.int8(0), keepdims=np.True_).shape == (1, 4)
+    assert specops.sum(X, 0, keepdims=1).shape == (1, 4)
+    assert specops.max_pool(X, [2], strides=3, ceil_mode=1).shape == (3, 2)
     assert specops.max_pool(X, two, strides=np.int64(2)).shape == (1, 2)
     assert specops.max_pool(X, range(2, 3), dilations=[np.uint8(1)]).shape == (3, 3)
     assert specops.argmax(array.array("d", [1, 3, 2])) == 1

@@ -74,8 +74,8 @@ class CompiledOperator:
 
         Args:
             inputs: arrays of the described data types and shapes, with any strides; they are never written to.
-            out: array of the described data type and shape to write to, or a tuple of them where there are several
-                outputs; allocated where it, or an entry of it, is None.
+            out: array of the described data type and shape to write to, or a tuple of one for each output where there
+                may be several; allocated where it, or an entry of it, is None.
 
         Returns:
             The output, or a tuple of them.
@@ -109,6 +109,8 @@ class CompiledOperator:
         """As a call, without a check of the inputs: of others than `checked` gives, memory beside them is read."""
         try:
             if self._only is not None:
+                if type(out) in (tuple, list):
+                    out = self._alone(out)
                 result = self._result(out, inputs, (), *self._only)
                 self._lowered(*inputs, result)
                 return result if out is None else out
@@ -139,6 +141,11 @@ class CompiledOperator:
         reduced: frozenset[int] = getattr(self._lowered, "axes", frozenset())
         rank = len(next(iter(self._inputs.values())).sizes)
         return tuple(0 if axis in reduced else slice(None) for axis in range(rank))
+
+    def _alone(self, out: Sequence[Any]) -> Any:
+        """The only entry, where the operator can have another output, too: callers of both give a tuple."""
+        optional = any(f.optional is not None for f in self._operator.fields)
+        return out[0] if optional and len(out) == 1 else out
 
     def _several(self, out: Any) -> Sequence[Any]:
         """One entry for each output: an array to write to, or None."""

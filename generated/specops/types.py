@@ -10,7 +10,7 @@ refused then.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -51,4 +51,4 @@ Array: TypeAlias = (
 Integers: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
 # One axis, several, or None for all.
 Axes: TypeAlias = SupportsIndex | Integers | None
-Flag: TypeAlias = bool | np.bool_
+Flag: TypeAlias = bool | np.bool_ | Literal[0, 1]

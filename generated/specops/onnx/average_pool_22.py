@@ -50,7 +50,8 @@ Wrong on the page:
     auto_pad, pad_shape of SAME_UPPER and SAME_LOWER: the page says: (output_spatial_shape[i] - 1) *
         strides_spatial_shape[i] + kernel_spatial_shape[i] - input_spatial_shape[i]; correct: At
         least 0, which the formula falls short of where strides are wider than the window;
-        onnxruntime follows the formula.
+        onnxruntime 1.32 refuses such a node when it runs, unless there are dilations; then it
+        follows the formula.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ Decided where the page is silent:
     dimensions_in_front: Any number of dimensions may stand before the spatial ones, also none.
     window_of_padding: A window of nothing but padding gives 0.
     ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in the
-        padding at the end, as in PyTorch.
+        padding at the end, as in PyTorch, which also scales the norm of a window that is cut there,
+        as if it were whole.
     steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
     precision: Sums of magnitudes and squares are made in float32, or in float64 for that type and
         for large windows; those of other powers up to 64, of float64 of whole ones, in float64; the
@@ -515,7 +516,8 @@ def lp_pool(
         dimensions_in_front: Any number of dimensions may stand before the spatial ones, also none.
         window_of_padding: A window of nothing but padding gives 0.
         ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in
-            the padding at the end, as in PyTorch.
+            the padding at the end, as in PyTorch, which also scales the norm of a window that is
+            cut there, as if it were whole.
         steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
         precision: Sums of magnitudes and squares are made in float32, or in float64 for that type
             and for large windows; those of other powers up to 64, of float64 of whole ones, in

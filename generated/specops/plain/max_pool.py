@@ -37,7 +37,8 @@ Decided where the page is silent:
     strides_positive: Without a step all windows would be the same.
     dilations_positive: Without a step all entries of a window would be the same.
     window_fits: The page's formula gives a size of 0 or less there.
-    nan: NumPy's rule for maxima: NaN propagates, and the first NaN of a window is chosen.
+    nan: NumPy's rule for maxima: NaN propagates, and the first NaN of a window is chosen, in
+        PyTorch the last.
     dimensions_in_front: Any number of dimensions may stand before the spatial ones, also none.
     padding_value: Padding is never chosen, also where all elements of a window are the least of
         their data type.
@@ -263,7 +264,8 @@ def lower(
         strides=strides,
         dilations=dilations,
         start_padding=start_padding,
-        # Decided: NumPy's rule for maxima: NaN propagates, and the first NaN of a window is chosen.
+        # Decided: NumPy's rule for maxima: NaN propagates, and the first NaN of a window is chosen,
+        # in PyTorch the last.
         nan="propagates",
         index_order="row_major",
         input=x,
@@ -564,7 +566,8 @@ def max_pool(
         SpecopsError: if NUMBA_DISABLE_JIT is set, so that no kernel can be compiled.
 
     Notes:
-        nan: NumPy's rule for maxima: NaN propagates, and the first NaN of a window is chosen.
+        nan: NumPy's rule for maxima: NaN propagates, and the first NaN of a window is chosen, in
+            PyTorch the last.
         dimensions_in_front: Any number of dimensions may stand before the spatial ones, also none.
         padding_value: Padding is never chosen, also where all elements of a window are the least of
             their data type.

@@ -19,6 +19,7 @@ Decided where the page is silent:
     nan: Whatever is computed with NaN is NaN, and so is the sum of infinity and negative infinity.
     integers: Integers are refused. NumPy's mean of them is in float64, not of their type. Floats of
         them would be a copy, of a type that is the caller's to choose, as x.astype(np.float32).
+    zeros: The mean of nothing but -0.0 is -0.0; numpy.mean adds them to 0.0.
     axes_empty: An empty list of axes makes each element a group of its own.
     no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
         numpy.max; numpy.mean refuses it.
@@ -198,6 +199,7 @@ def mean(
         integers: Integers are refused. NumPy's mean of them is in float64, not of their type.
             Floats of them would be a copy, of a type that is the caller's to choose, as
             x.astype(np.float32).
+        zeros: The mean of nothing but -0.0 is -0.0; numpy.mean adds them to 0.0.
         axes_empty: An empty list of axes makes each element a group of its own.
         no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
             numpy.max; numpy.mean refuses it.

@@ -20,6 +20,8 @@ Decided where the page is silent:
     integers: Integers of 64 bits wrap around, as NumPy's do. Narrower ones are refused. NumPy's sum
         of them is of another type, which would be a copy that is the caller's to make, as
         x.astype(np.int64).
+    zeros: The sum of nothing but -0.0 is -0.0, as that of two numbers is; numpy.sum adds them to
+        0.0.
     axes_empty: An empty list of axes makes each element a group of its own.
     no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
         numpy.sum.
@@ -198,6 +200,8 @@ def sum(
         integers: Integers of 64 bits wrap around, as NumPy's do. Narrower ones are refused. NumPy's
             sum of them is of another type, which would be a copy that is the caller's to make, as
             x.astype(np.int64).
+        zeros: The sum of nothing but -0.0 is -0.0, as that of two numbers is; numpy.sum adds them
+            to 0.0.
         axes_empty: An empty list of axes makes each element a group of its own.
         no_dimensions: Of an array without dimensions, an axis of 0 or -1 alone names none, as in
             numpy.sum.
