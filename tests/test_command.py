@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -545,3 +546,51 @@ def test_control_sequences_on_windows(monkeypatch: pytest.MonkeyPatch, session: 
         terminal.complain("error", "wrong")
     assert ("\x1b" in console.getvalue()) == bool(session)
     assert terminal.width(sys.stderr) is not None
+
+
+def test_each_option_of_timing_has_its_effect(
+    specops_: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[dxdispatch.Timing] = []
+    monkeypatch.setattr(dxdispatch, "run", lambda *_, timing, **__: given.append(timing))
+    options = ["-i", "2", "-t", "3", "-r", "4", "-I", "5", "-w", "6", "-v", "1"]
+    assert specops_("run", ARGMAX, *options).code == 0
+    assert specops_("run", ARGMAX).code == 0
+    assert given == [dxdispatch.Timing(2, 3, 4, 5, 6, 1), dxdispatch.Timing()]
+
+
+def test_versions_are_listed_in_the_order_of_numbers(specops_: Run) -> None:
+    row = next(r for r in specops_("list").out.splitlines() if r.startswith("onnx/max_pool "))
+    since = re.findall(r"[0-9]+", row.split("  ", maxsplit=1)[1].strip().split("  ")[0])
+    assert len(since) > 3 and since == sorted(since, key=int)
+
+
+def test_input_path(specops_: Run, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "x.bin").write_bytes(bytes([7, 8]))
+    path = tmp_path / "m.json"
+    resource = {"initialValuesDataType": "UINT8", "initialValues": {"sourcePath": "x.bin"}}
+    command_ = {"type": "print", "resource": "r"}
+    content = {"resources": {"r": resource}, "dispatchables": {}, "commands": [command_]}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert specops_("run", str(path)).code == 1
+    result = specops_("run", str(path), "--input-path", str(tmp_path / "in"))
+    assert (result.code, result.out.splitlines()[-1]) == (0, "Resource 'r': 7, 8")
+
+
+def test_the_time_limit_ends_with_the_run(specops_: Run) -> None:
+    """Whoever calls `main` goes on afterwards."""
+    before = set(threading.enumerate())
+    assert specops_("run", ARGMAX, "--time-limit", "600").code == 0
+    for timer in set(threading.enumerate()) - before:
+        timer.join(5)
+        assert not timer.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("option", "good", "bad"),
+    [("-i", "4294967295", "4294967296"), ("--max-memory", "1024T", "1025T")],
+)
+def test_the_greatest_numbers_of_options(specops_: Run, option: str, good: str, bad: str) -> None:
+    assert specops_("run", ARGMAX, "--validate-only", option, good).code == 0
+    assert specops_("run", ARGMAX, "--validate-only", option, bad).code == 2

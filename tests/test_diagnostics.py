@@ -85,6 +85,18 @@ def test_base_is_good(run: Run) -> None:
     assert (result.code, result.err) == (exits.OK, "")
 
 
+def test_what_has_no_effect_may_be_explained(small: trees.Tree) -> None:
+    """An attribute that nothing reads is good where an entry of `silent` says why."""
+    text = small.text(trees.ARGMAX)
+    field = "  - {name: AxisMode, kind: attribute, type: uint, default: 0, doc: Nothing.}\n"
+    text = text.replace("\nsupport:\n", f"{field}\nsupport:\n")
+    small.write(trees.ARGMAX, text)
+    assert "nothing reads `AxisMode`" in small("lint").err
+    why = "silent:\n  - {id: axis_mode, decided: It changes nothing.}\n"
+    small.write(trees.ARGMAX, text.replace("errata: []", f"{why}errata: []"))
+    assert (small("lint").code, small("lint").err) == (exits.OK, "")
+
+
 def test_comments_that_cut_nothing_off(tmp_path: Path, run: Run) -> None:
     """On lines of their own, behind keys, brackets, quotes and numbers."""
     tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -9,6 +10,7 @@ import pickle
 import random
 import re
 from array import array
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from untyped import untyped
 
 from specops import SpecopsError, dxdispatch
 from specops.directml.registry import OPERATORS
-from specops.dxdispatch import Limits, ModelError, Problem, Timing, npy, runner
+from specops.dxdispatch import Limits, ModelError, Problem, Timing, files, npy, runner
 from specops.dxdispatch import nodes as json_nodes
 from specops.dxdispatch.problems import MAX_PROBLEMS
 
@@ -1403,3 +1405,46 @@ def test_a_new_directml_operator_is_found(generated: trees.Tree) -> None:
     assert '"DML_OPERATOR_ARGMOST": ArgmostOperatorDesc' in registry
     assert generated.path("generated/specops/pages/directml_argmost.txt").is_file()
     assert "directml/argmost" in generated.text("generated/specops/catalogue.json")
+
+
+def test_owned_tensors_count_as_memory(case: Case) -> None:
+    """They are copied: a file of many dispatchables that own one buffer cannot exhaust a machine."""
+    content = owned()
+    del content["commands"][1]
+    assert case.problems(content, limits=Limits(32 + 24)) == []
+    assert "the limit is 55" in case.refused(content, limits=Limits(32 + 24 - 1)).message
+
+
+def test_an_output_may_end_where_an_input_begins(case: Case) -> None:
+    content = dispatching(InputTensor={"name": "b", "elementOffset": 4}, OutputTensor="b")
+    tensor = {"DataType": "UINT32", "Sizes": [4, 1]}
+    content["dispatchables"]["op"]["desc"]["InputTensor"]["Sizes"] = [4, 3]
+    content["dispatchables"]["op"]["desc"]["OutputTensor"] = tensor
+    content["resources"]["b"] = {
+        "initialValuesDataType": "FLOAT32",
+        "initialValues": [0] * 4 + [0, 1, 0, 5, 0, 0, 0, 0, 2, 0, 3, 0],
+    }
+    assert case.values(content)["b"].view(np.uint32)[:4].tolist() == [1, 0, 2, 1]
+
+
+@pytest.mark.parametrize("shape", [(6,), (1, 6), (6, 1)])
+def test_column_major_files_that_are_row_major_too(case: Case, shape: tuple[int, ...]) -> None:
+    header = f"{{'descr': '<f4', 'fortran_order': True, 'shape': {shape}}}".encode().ljust(4096)
+    (case.folder / "x.npy").write_bytes(
+        b"\x93NUMPY\x01\x00\x00\x10" + header + np.arange(6, dtype="<f4").tobytes()
+    )
+    values = case.values(with_values({"sourcePath": "x.npy"}))
+    assert values["r"].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    """Neither a half of the file, nor a temporary one; what was there before stays."""
+    (tmp_path / "y.bin").write_bytes(b"before")
+
+    def blocks() -> Iterator[bytes]:
+        yield b"half"
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(files.Refused, match="No space left on device"):
+        files.write(tmp_path, "y.bin", blocks())
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("y.bin", b"before")]

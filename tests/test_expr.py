@@ -253,6 +253,9 @@ def test_an_index_from_a_list_may_not_be_negative() -> None:
         "all(axes[i] > 0 for i in [0 - 1])",
         "all(axes[i] > 0 for i in [-1])",
         "all(axes[i] > 0 for i in [a - 5 for a in axes])",
+        "axes[count % (0 - 3)] > 0",
+        "all(axes[i] > 0 for i in range(2)) and all(axes[i] > 0 for i in [-1])",
+        "axes[count % -rank(x)] > 0",
     ):
         with pytest.raises(ExpressionError) as caught:
             expr.parse(text, FIELDS, "bool", DATA_TYPES)
@@ -536,6 +539,8 @@ def test_rename() -> None:
         ("0 != " + " * ".join(["18446744073709551615"] * 3), False),
         ("0 != " + " * ".join(["18446744073709551615"] * 2), False),
         ("product(a + 4294967295 for a in axes) > 0", False),
+        ("0 > 0 - " + " * ".join(["18446744073709551615"] * 2), False),
+        ("0 != -1 * 18446744073709551615 * 18446744073709551615", False),
         ("flag or 1 // 0 == 0", True),
     ],
 )

@@ -1378,3 +1378,62 @@ def test_a_new_spec_is_in_the_backend(tree: Tree) -> None:
     )
     done = python(code, PYTHONPATH=str(tree.root / "generated"))
     assert done.stdout.strip() == "[0.0, 1.0, 0.0]", done.stderr
+
+
+def test_one_computed_value_as_two_outputs() -> None:
+    model = model_of(
+        [helper.make_node("Hardmax", ["x"], ["h"])], [value("x", FLOAT, [2, 3])], ["h", "h"]
+    )
+    first, second = backend.run_model(model, [X])
+    assert not np.may_share_memory(first, second)
+
+
+@pytest.mark.parametrize(("version", "fine"), [(1, True), (2, True), (3, False)])
+def test_models_older_than_operator_sets(version: int, fine: bool) -> None:
+    model = one("ArgMax", (2, 3), 1, axis=1, keepdims=0)
+    del model.opset_import[:]
+    model.ir_version = version
+    assert backend.is_compatible(model) == fine
+
+
+def test_too_many_bytes() -> None:
+    with pytest.raises(SpecopsError, match=r"has 28 bytes; FLOAT32 \[2, 3\] has 24"):
+        backend.prepare(tensor_with(raw_data=X.tobytes() + bytes(4)))
+
+
+def test_truth_values_of_any_byte() -> None:
+    """As NumPy and onnx's own helper have it, every byte but 0 is true."""
+    tensor = TensorProto(name="w", dims=[3], data_type=TensorProto.BOOL, raw_data=bytes([0, 1, 2]))
+    assert backend.run_model(model_of([], [], ["w"], 17, [tensor]), []).w.tolist() == [
+        False,
+        True,
+        True,
+    ]
+
+
+def test_axes_of_an_input_where_all_shapes_are_given() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 18]>
+        g (float[2, 3] x, int64[1] axes) => (float y) { y = ReduceMax<keepdims = 0>(x, axes) }
+    """)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    x = np.array([[1, 5, 2], [7, 0, 3]], np.float32)
+    prepared = backend.prepare(model)
+    assert prepared.run([x, np.array([1])]).y.tolist() == [5, 7]
+    assert prepared.run([x, np.array([0])]).y.tolist() == [7, 5, 3]
+
+
+def test_inputs_in_another_byte_order() -> None:
+    model = model_of(
+        [helper.make_node("Identity", ["x"], ["y"])], [value("x", FLOAT, [2, 3])], ["y"]
+    )
+    for order in (model, one("Softmax", (2, 3))):
+        with pytest.raises(ValidationError, match="native byte order") as caught:
+            backend.run_model(order, [X.astype(X.dtype.newbyteorder())])
+        assert [v.field for v in caught.value.violations] == ["x"]
+
+
+def test_too_many_numbers_of_an_input() -> None:
+    prepared = backend.prepare(numbers_model(", int64[k] axes"))
+    with pytest.raises(ValidationError, match="at most 64 numbers"):
+        prepared.run([X, np.zeros(65, np.int64)])

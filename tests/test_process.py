@@ -49,6 +49,11 @@ def test_the_limit_of_threads() -> None:
     with specops.num_threads(None):  # not the block that ends next
         suspended.close()
         assert specops.get_num_threads() == all_of_them
+    suspended = limited()
+    next(suspended)
+    with specops.num_threads(None), specops.num_threads(1):  # which both go on
+        suspended.close()
+        assert specops.get_num_threads() == 1
     assert specops.get_num_threads() == all_of_them
     try:
         specops.set_num_threads(1)
