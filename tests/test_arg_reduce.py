@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -480,6 +480,25 @@ def test_an_element_that_none_can_beat_ends_the_search(name: str, better: str) -
             )
             search(x, out)
             np.testing.assert_array_equal(out, expected, err_msg=f"{number} {axes} {last}")
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("function", [specops.argmax, specops.argmin])
+def test_booleans(function: Callable[..., np.ndarray], last: bool) -> None:
+    """Of a row of many vectors one is looked at before the others: the first, or where the last one wins the last."""
+    wanted, lanes = function is specops.argmax, kernel.VECTOR_BYTES
+    for n in (5 * lanes, 5 * lanes + 1, 8127):
+        ends = 0, 1, lanes - 1, lanes, n - lanes - 1, n - lanes, n - 2, n - 1
+        pairs = [*itertools.combinations_with_replacement(ends, 2), (n, n)]
+        x = np.full((len(pairs), n + 1), not wanted)
+        for row, pair in zip(x, pairs, strict=True):
+            row[[*pair]] = wanted
+        for given, places in (
+            (x[:, :n], pairs),
+            (x[:, n - 1 :: -1], [(n - 1 - b, n - 1 - a) for a, b in pairs]),
+        ):
+            best = [pair[last] if 0 <= pair[0] < n else (n - 1) * last for pair in places]
+            assert function(given, 1, last=last).tolist() == best
 
 
 @pytest.mark.parametrize("columns", WIDE_EDGES)

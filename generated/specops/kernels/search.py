@@ -2811,7 +2811,8 @@ PREFERRED_AT = 26  # bytes from a group's first element to the first of `preferr
 PREFERRED_INDEX = 27  # the index of that
 OVERLAP = 28  # bytes that the last row of an innermost axis begins before the end of that before it
 OVERLAP_INDEX = 29  # the same in the index
-SETTINGS = 30
+SOON = 30  # short rows: elements that none can beat are many, so that one is looked for in one vector before the others
+SETTINGS = 31
 
 # Of the walk that `zero` takes.
 ZERO_WIDTH = 0  # bytes of an element
@@ -3005,6 +3006,22 @@ def _index_rows(rows, address, target, count, rule):
             target += out_step
 
 
+@inlined
+def _index_soon(rows, ceiling, address, target, count, rule):
+    """As _index_rows, see SOON."""
+    n, late = rows.n, rows.late
+    lanes = VECTOR_BYTES // item_size(rule.flip)
+    first = n - lanes if late else 0
+    for _ in range(count):
+        best, place = greatest_place(address + first * item_size(rule.flip), lanes, late, rule)
+        place += first
+        if best < ceiling:
+            best, place = greatest_place_of_many(address, n, rows.ahead, late, rule)
+        store_element(target, rows.base + place * rows.weight, rows.width)
+        address += rows.step
+        target += rows.out_step
+
+
 def short_rows(width, is_float, one_hot):
     """Chunk of groups that are each one contiguous run of at most SHORT_BYTES.
 
@@ -3013,6 +3030,7 @@ def short_rows(width, is_float, one_hot):
     Here and in the next three, `one_hot` stores marks, and what is 0 beside them; else indices are stored, or pairs.
     """
     lane, float_lane = lane_types(width, is_float)
+    of_bytes = width == 8
 
     @entry
     def chunk(walk, x, out, partial, begin, end):
@@ -3042,6 +3060,7 @@ def short_rows(width, is_float, one_hot):
         # Rows further on, by their own bytes: by their step, those with gaps take up to twice as long.
         ahead = step * most(bytes_ahead() // (n * size), 1)
         base, late, blanks = settings[BASE], settings[LATE] != 0, settings[BLANKS] != 0
+        soon = settings[SOON] != 0 and n > few_elements(rule.flip) and not as_pairs
         rows = ShortRows(n, step, out_step, ahead, late, base, weight, blanks, width)
         item = begin
         while item < end:
@@ -3061,6 +3080,8 @@ def short_rows(width, is_float, one_hot):
                 count -= lanes
             if one_hot:
                 _mark_rows(rows, mark, address, target, count, rule)
+            elif of_bytes and soon:
+                _index_soon(rows, settings[CEILING], address, target, count, rule)
             else:
                 _index_rows(rows, address, target, count, rule)
         release(found)

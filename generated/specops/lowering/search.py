@@ -102,6 +102,8 @@ class Search:
         self._rule = (flip if better == "greater" else ~flip, nan_key, infinity or 0)
         # Of booleans True is the greatest, and False, whose key is that of any type's least element, the least.
         self._ceiling = least + 1 if (input.dtype, better) == ("BOOL", "greater") else greatest
+        # Half of random ones are True: of such rows few elements are read.
+        self._soon = input.dtype == "BOOL"
         self._blanks = infinity is not None and nan == "ignored"
         input_bytes = math.prod(self._sizes) * self._item_size
         self._moved = input_bytes + math.prod(output.sizes) * self._out_size
@@ -225,6 +227,7 @@ class Search:
             kernel.PAST: marks.past,
             kernel.STORED: marks.stored,
             kernel.CEILING: self._ceiling,
+            kernel.SOON: self._soon,
             kernel.UNCACHED: self._uncached,
             kernel.LAST_COLUMNS: strategy.last_columns,
             **{kernel.RULE + i: value for i, value in enumerate(self._rule)},
