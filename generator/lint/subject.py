@@ -20,7 +20,7 @@ MODULE_NAMES = {
     "Allowed", "Any", "Asked", "Callable", "ClassVar", "CompiledOperator", "Computed", "Field", "Literal", "OPERATOR",
     "Operator", "OperatorDesc", "Rule", "Sequence", "Support", "SupportsIndex", "TENSOR_PAGE", "TENSOR_RULES", "Tensor",
     "TensorDesc", "VERSIONS", "VersionedOperator", "Versions", "arrays", "dataclass", "functions", "lower", "lowered",
-    "lru_cache", "np", "npt", "overload", "types", "validate",
+    "lru_cache", "np", "npt", "overload", "request", "types", "validate",
 }  # fmt: skip
 BUILTINS = {*dir(builtins)} - {"input"}  # ONNX has tensors of that name, and no module asks a user
 
