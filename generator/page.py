@@ -6,8 +6,9 @@ import textwrap
 from typing import Any
 
 from generator.lint import Linted
+from generator.model import FieldSpec
 from generator.names import yaml_word
-from generator.resolve import Operator
+from generator.resolve import Operator, Rule
 
 WIDTH = 96
 
@@ -21,8 +22,8 @@ def operator(o: Operator, specs: Linted) -> str:
     out = [f"{spec.operator} ({o.id}{since})", f"  {spec.summary}"]
     out += [f"  {spec.page.title}", f"  {spec.page.address} ({spec.page.revision})", "", "Fields"]
     for f in spec.fields:
-        default = f", default {yaml_word(f.default)}" if f.default is not None else ""
-        out += item(f"{f.name} ({f.kind}, {f.type}{default})", f.doc)
+        optional = ", optional" if f.optional else ""
+        out += item(f"{f.name} ({f.kind}{optional}, {f.type}{_default(f, o)})", f.doc)
     if spec.derived:
         out += ["", "Derived"]
         for entry in spec.derived:
@@ -34,10 +35,14 @@ def operator(o: Operator, specs: Linted) -> str:
             when = f" {row.condition}" if row.condition else ""
             out += item(f"{name}{when}{since}: {t.low} to {t.high} dimensions", ", ".join(t.dtypes))
     out += ["", "Constraints"]
+    out += item("supported_data_type", "a tensor has one of its data types above.")
+    out += item("supported_dimension_count", "a tensor has as many dimensions as above.")
     for r in o.rules:
-        out += item(f"{r.id} ({origin(r.page, None)})", f"{r.allowed}.", r.require.text, r.decided)
+        out += _rule(r)
     if o.source.dialect == "directml":
-        out.append("  and for each tensor: " + ", ".join(r.id for r, _ in specs.tensor_rules))
+        out += ["", "Constraints of each tensor"]
+        for r, constraint in specs.tensor_rules:
+            out += _rule(r, constraint.only)
     out += ["", f"Semantics: kernel {spec.semantics.kernel}"]
     for name, m in spec.semantics.meanings.items():
         chosen = ", ".join(f"{v} where {m.by} is {k}" for k, v in (m.values or {}).items())
@@ -60,6 +65,20 @@ def operator(o: Operator, specs: Linted) -> str:
         for erratum in spec.errata:
             out += item(f"{erratum.id} ({erratum.page})", erratum.correction)
     return "\n".join(out)
+
+
+def _default(field: FieldSpec, o: Operator) -> str:
+    """Its default in words. A struct of DirectML has none: they are those of the function here."""
+    if field.default is None:
+        return ""
+    whose = "default of the function" if o.source.dialect == "directml" else "default"
+    return f", {whose} {yaml_word(field.default)}"
+
+
+def _rule(r: Rule, only: str | None = None) -> list[str]:
+    kinds = f"; {only}s only" if only else ""
+    head = f"{r.id} ({origin(r.page, None)}{kinds})"
+    return item(head, f"{r.allowed}.", r.require.text, r.decided)
 
 
 def kernel(name: str, specs: Linted) -> str:

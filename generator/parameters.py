@@ -81,7 +81,7 @@ def _parameter(
     enum = linted.tree.vocabulary.enums.get(field.type)
     doc = [field.doc]
     types = {"bool": flags, "int[]": _INTEGERS, "uint[]": _INTEGERS}
-    types |= {"int": "SupportsIndex", "uint": "SupportsIndex"}
+    types |= {"int": "SupportsIndex", "uint": "SupportsIndex", "float": "types.Real"}
     annotations = [
         _ONE_OR_MORE if f.repeats else types.get(f.type, field_type(f.type).arguments)
         for f in having.values()

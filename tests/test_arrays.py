@@ -25,6 +25,8 @@ import specops
 from specops import SpecopsError, ValidationError, Violation, onnx
 from specops import directml as dml
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
+from specops.dxdispatch import ModelError
+from specops.errors import Unsupported
 from specops.vocabulary import DIRECTML_TYPES
 from stress.draws.wrong import Raises
 
@@ -1003,6 +1005,29 @@ def test_errors_are_pickled() -> None:
     assert type(error) is ValidationError and str(error) == str(caught.value)
     assert error.violations == caught.value.violations
     assert isinstance(error.violations[0], Violation)
+
+
+class OwnError(ValidationError):
+    """As a caller's code may raise it."""
+
+
+def test_pickled_errors_keep_notes_and_types() -> None:
+    found: list[SpecopsError] = [OwnError([Violation("id", "op", "x", "1", "2", "page")])]
+    found += [Unsupported("the model", ["a node"]), ModelError([])]
+    for error in found:
+        error.add_note("in layer 3")
+        copy = pickle.loads(pickle.dumps(error))
+        assert type(copy) is type(error) and str(copy) == str(error)
+        assert copy.__notes__ == ["in layer 3"]
+
+
+@pytest.mark.parametrize("axes", [[2], {0, 1}, 1.5, "a", np.array([9]), range(100)])
+def test_an_error_is_told_once(axes: Any) -> None:
+    """Also where arguments are read again as they were given: no other error stands before it in the traceback."""
+    for call in (lambda: dml.argmax(PAGE, axes), lambda: specops.sum(PAGE, axis=axes)):
+        with pytest.raises(ValidationError) as caught:
+            call()
+        assert caught.value.__context__ is None or caught.value.__suppress_context__
 
 
 def test_descriptions_and_operators_show_themselves() -> None:

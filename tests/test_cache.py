@@ -255,6 +255,23 @@ def test_names_in_a_program_without_sources(spec: Any, monkeypatch: pytest.Monke
     assert name() != before
 
 
+def test_a_package_in_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one that is not named .zip Numba keeps nothing; of others not where NUMBA_CACHE_DIR says."""
+    monkeypatch.setattr(cache, "_lost", None)
+    monkeypatch.setattr(cache, "_refused", {})
+    made: dict[str, Any] = {}
+    exec(compile("def chunk(): pass", "app.pyz/specops/kernels/x.py", "exec"), made)
+    monkeypatch.setattr(cache, "_warned", False)
+    with pytest.warns(RuntimeWarning, match=r"x\.py is no file; unpack the package, or give its"):
+        cache.enable(SimpleNamespace(py_func=made["chunk"]), ())
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", "/named")
+    monkeypatch.setattr(cache, "_warned", False)
+    with pytest.warns(
+        RuntimeWarning, match="Numba does not use NUMBA_CACHE_DIR=/named for a package"
+    ):
+        cache._tell_of_another("/home/cache")
+
+
 class FakeDispatcher:
     """What compiles a function, of which the cache is damaged."""
 

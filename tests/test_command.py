@@ -110,15 +110,15 @@ MISTAKES: list[tuple[list[str], int, str, str]] = [
     (["--", "list"], 2, "`specops` does not take '--'", "`specops --help` explains the options"),
     (["list", "argmx"], 2, "there is no operator 'argmx'", "did you mean `argmax`?"),
     (["list", "qqqq"], 2, "there is no operator 'qqqq'; `specops list` names all", ""),
-    (["explain", "harmax"], 2, "there is no operator 'harmax'", "did you mean `hardmax`?"),
-    (["explain", "lp_pool_12"], 2, "no operator 'lp_pool_12'", "its versions are `onnx/lp_pool_1`, `onnx/lp_pool_2`, "),
+    (["explain", "harmax"], 2, "no operator and no rule 'harmax'", "did you mean `hardmax`?"),
+    (["explain", "lp_pool_12"], 2, "no rule 'lp_pool_12'", "its versions are `onnx/lp_pool_1`, `onnx/lp_pool_2`, "),
     (["explain", "onnx/Softmax_9"], 2, "no operator", "are `onnx/softmax_1`, `onnx/softmax_11`, `onnx/softmax_13`"),
-    (["explain", "softmax1"], 2, "no operator 'softmax1'", "`directml/activation_softmax1`?"),
-    (["explain", "maxpooling"], 2, "no operator 'maxpooling'", "`directml/max_pooling`, `directml/max_pooling1`"),
-    (["explain", "directml"], 2, "no operator 'directml'", "more have it in their names"),
-    (["explain", ""], 2, "no operator ''; `specops list` names all", ""),
+    (["explain", "softmax1"], 2, "no operator and no rule 'softmax1'", "`directml/activation_softmax1`?"),
+    (["explain", "maxpooling"], 2, "no rule 'maxpooling'", "`directml/max_pooling`, `directml/max_pooling1`"),
+    (["explain", "directml"], 2, "no operator and no rule 'directml'", "more have it in their names"),
+    (["explain", ""], 2, "no operator and no rule ''; `specops list` names all", ""),
     (["explain"], 2, "the following arguments are required: subject", "`specops explain --help`"),
-    (["explain", "axes_uniqe"], 2, "no operator 'axes_uniqe'", "did you mean `axes_unique`?"),
+    (["explain", "axes_uniqe"], 2, "no operator and no rule 'axes_uniqe'", "did you mean `axes_unique`?"),
     (["list", "--frmat", "json"], 2, "does not take '--frmat'", "did you mean `--format`?"),
     (["run", ARGMAX, "--dispatch_iteration", "3"], 2, "does not take", "did you mean `--dispatch-iterations`?"),
     (["run", ARGMAX, "more"], 2, "does not take 'more'", "`specops run --help`"),
@@ -322,6 +322,8 @@ def test_each_operator_has_its_page(specops_: Run, entry: str) -> None:
         ("argmax_11", ["onnx/argmax_11"]),
         ("LogSoftmax", ["onnx/log_softmax"]),
         ("ACTIVATION_HARDMAX1", ["directml/activation_hardmax1"]),
+        ("DML_ACTIVATION_HARDMAX1_OPERATOR_DESC", ["directml/activation_hardmax1"]),
+        ("MaxPooling1OperatorDesc", ["directml/max_pooling1"]),
     ],
 )
 def test_names_of_operators(name: str, ids: list[str]) -> None:
@@ -348,6 +350,15 @@ def test_explain_names_operators_with_longer_names(specops_: Run) -> None:
 def test_explain_a_rule(specops_: Run) -> None:
     out = specops_("explain", "axes_in_range").out
     assert "axes_in_range (page: Axes)" in out and "directml/argmax" in out
+    for rule in ("supported_data_type", "total_size", "owned_by_dml"):
+        assert "directml/argmax" in specops_("explain", rule).out
+
+
+def test_a_struct_of_directml_has_no_defaults(specops_: Run) -> None:
+    out = specops_("explain", "directml/max_pooling1").out
+    assert "Strides (attribute, uint[], default of the function [1 for w in WindowSize])" in out
+    assert "OutputIndicesTensor (output, optional, tensor)" in out
+    assert "axis (attribute, int, default -1)" in specops_("explain", "onnx/softmax").out
 
 
 def test_the_pages_are_those_of_the_generator(
@@ -515,7 +526,8 @@ def test_warmup_that_keeps_nothing(tmp_path: Path, code: str, why: str) -> None:
 
 
 def test_warmup_tells_why_nothing_is_kept(specops_: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "_lost", "no folder can be written to: /x (Permission denied)")
+    lost = "no folder can be written to: /x (Permission denied)", "set NUMBA_CACHE_DIR"
+    monkeypatch.setattr(cache, "_lost", lost)
     result = specops_("warmup", "plain/argmax")
     assert result.code == command.INVALID
     assert "not kept: no folder can be written to: /x (Permission denied)" in result.err

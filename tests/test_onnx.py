@@ -280,7 +280,7 @@ def test_two_outputs() -> None:
         pool(CUBE, out=outs[0])
     with pytest.raises(SpecopsError, match="2 outputs"):
         pool(CUBE, out=outs[:1])
-    with pytest.raises(ValidationError, match="shared with another output"):
+    with pytest.raises(ValidationError, match="meets that of another output"):
         same = np.empty((2, 2, 1), np.int64)
         ox.MaxPool(kernel_shape=[2], indices=True).compile("int8", [2, 2, 2])(
             CUBE.astype(np.int8), out=(same.view(np.int8)[..., :1], same)

@@ -1191,6 +1191,20 @@ def test_the_interface_of_onnx() -> None:
         assert getattr(backend, name).__doc__
 
 
+def test_options_of_the_package_that_the_backend_does_not_have() -> None:
+    """They would change the result, and were they ignored nothing would say so; those of other backends are."""
+    node = helper.make_node("Hardmax", ["x"], ["y"])
+    with pytest.raises(SpecopsError, match="opset_version is the operator set"):
+        backend.run_node(node, [X], opset=11)
+    with pytest.raises(SpecopsError, match="outputs are new arrays"):
+        backend.prepare(one("Softmax")).run([X], out=np.empty_like(X))
+    options: list[Any] = [{"opset": 11}, {"out": 11}]
+    for option in options:
+        with pytest.raises(SpecopsError, match="does not take"):
+            backend.run_model(one("Softmax"), [X], **option)
+    assert backend.run_model(one("Softmax"), [X], rtol=1e-3)[0].shape == X.shape
+
+
 # --- files ---
 
 

@@ -26,12 +26,12 @@ from numba.core.registry import cpu_target
 from specops._version import __version__
 
 COMPILED_ANEW = "kernels are compiled anew in each process"
-HINT = "set NUMBA_CACHE_DIR to a folder that can be written to"
+_HINT = "set NUMBA_CACHE_DIR to a folder that can be written to"
 
 _ATTEMPTS = 3 if os.name == "nt" else 1  # to keep code
 
 _refused: dict[str, str] = {}  # folders that cannot be written to: why
-_lost: str | None = None  # why the first function that could not be kept was not
+_lost: tuple[str, str] | None = None  # why code of a function was not kept, and what to do
 _warned = False
 
 
@@ -43,29 +43,41 @@ def enable(function: Any, kind: tuple[int | str, ...]) -> None:
         _tell_of_another(function._cache.cache_path)
     except (RuntimeError, OSError) as error:
         places = ", ".join(f"{folder} ({why})" for folder, why in _refused.items())
-        not_kept(f"no folder can be written to: {places}" if places else repr(error))
+        source = function.py_func.__code__.co_filename
+        if places:
+            not_kept(f"no folder can be written to: {places}")
+        elif os.path.exists(source):
+            not_kept(repr(error))
+        else:  # of archives Numba goes by the name
+            not_kept(
+                f"{source} is no file",
+                "unpack the package, or give its archive a name that ends in .zip",
+            )
 
 
 def _tell_of_another(folder: str) -> None:
     """Warn where code is kept elsewhere than the user has asked for."""
     named = config.CACHE_DIR
     if named and not folder.startswith(os.path.join(named, "")):
-        why = next((why for path, why in _refused.items() if path.startswith(named)), "no folder")
-        _warn(
-            f"compiled code is kept in {folder}, for NUMBA_CACHE_DIR={named} cannot be written to: {why}"
+        why = next((why for path, why in _refused.items() if path.startswith(named)), None)
+        reason = (
+            f"NUMBA_CACHE_DIR={named} cannot be written to: {why}"
+            if why
+            else f"Numba does not use NUMBA_CACHE_DIR={named} for a package in an archive"
         )
+        _warn(f"compiled code is kept in {folder}, for {reason}")
 
 
-def lost() -> str | None:
-    """Why code that this process compiled was not kept; None where all of it was."""
+def lost() -> tuple[str, str] | None:
+    """Why code that this process compiled was not kept, and what to do; None where all of it was."""
     return _lost
 
 
-def not_kept(reason: str) -> None:
+def not_kept(reason: str, hint: str = _HINT) -> None:
     """Say, once in a process, that compiled code is lost at its end."""
     global _lost
-    _lost = _lost or reason
-    _warn(f"{COMPILED_ANEW}, for the cache failed: {reason}; {HINT}")
+    _lost = _lost or (reason, hint)
+    _warn(f"{COMPILED_ANEW}, for the cache failed: {reason}; {hint}")
 
 
 def _warn(text: str) -> None:

@@ -68,9 +68,12 @@ class Allowed:
     ranks: tuple[int, int]
     dtypes: tuple[str, ...]
 
-    def holds(self, tensor: Tensor) -> bool:
+    def has_rank_of(self, tensor: Tensor) -> bool:
         low, high = self.ranks
-        return tensor.dtype in self.dtypes and low <= len(tensor.sizes) <= high
+        return low <= len(tensor.sizes) <= high
+
+    def holds(self, tensor: Tensor) -> bool:
+        return tensor.dtype in self.dtypes and self.has_rank_of(tensor)
 
 
 @dataclass(frozen=True)
@@ -312,8 +315,8 @@ class Operator(Subject):
                 )
                 text = f"{', '.join(allowed.dtypes)}{hint}"
                 found.append(self.violation("supported_data_type", name, tensor.dtype, text, place))
-            low, high = allowed.ranks
-            if not low <= len(tensor.sizes) <= high and f"{name}.sizes" not in unreadable:
+            if not allowed.has_rank_of(tensor) and f"{name}.sizes" not in unreadable:
+                low, high = allowed.ranks
                 text = f"{low} to {high} dimensions" if low < high else _dimensions(low)
                 shown = _dimensions(len(tensor.sizes))
                 found.append(self.violation("supported_dimension_count", name, shown, text, place))

@@ -170,7 +170,7 @@ def as_output(
     for number, other in enumerate(inputs + outputs):
         if np.may_share_memory(array, other):
             what = "an input" if number < len(inputs) else "another output"
-            found = f"memory shared with {what}"
+            found = f"a range of memory, from first to last byte, that meets that of {what}"
             raise subject.refusal("overlap", field, found, "memory of its own")
     check(array, tensor, subject, field, is_output=True)
     return array

@@ -53,6 +53,9 @@ class Entry:
         name = self.id.split("/")[1]
         short = self.operator.removeprefix("DML_OPERATOR_").removeprefix("DML_")
         of_newest = {self.operator, short, self.name, f"{self.dialect}/{self.name}"}
+        if self.dialect == "directml":
+            words = "".join(word.capitalize() for word in short.split("_"))
+            of_newest |= {f"DML_{short}_OPERATOR_DESC", f"{words}OperatorDesc"}
         return {self.id, name} | (of_newest if self.newest else set())
 
     def is_called(self, name: str) -> bool:

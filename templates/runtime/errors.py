@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 
 class SpecopsError(Exception):
@@ -49,8 +50,8 @@ class Unsupported(SpecopsError):
             lines.append(f"and {len(self.reasons) - 20} more, in `reasons`")
         super().__init__("\n  ".join([*lines, hint] if hint else lines))
 
-    def __reduce__(self) -> tuple[type[Unsupported], tuple[str, tuple[str, ...], str]]:
-        return (Unsupported, (self.subject, self.reasons, self.hint))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.subject, self.reasons, self.hint), self.__dict__
 
 
 @dataclass(frozen=True)
@@ -86,5 +87,5 @@ class ValidationError(SpecopsError, ValueError):
         head = f"{self.violations[0].operator}: {count} violation{'s' if count > 1 else ''}"
         super().__init__("\n  ".join([head, *map(str, self.violations)]))
 
-    def __reduce__(self) -> tuple[type[ValidationError], tuple[tuple[Violation, ...]]]:
-        return (ValidationError, (self.violations,))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.violations,), self.__dict__

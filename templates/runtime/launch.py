@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ContextDecorator
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +70,7 @@ def _available() -> int:
     return int(getattr(config, "NUMBA_NUM_THREADS"))  # noqa: B009 (Numba sets it at run time)
 
 
-def set_num_threads(n: int | None) -> None:
+def set_num_threads(n: SupportsIndex | None) -> None:
     """Limit the threads of every call in this process that is not in a block of `num_threads`.
 
     1 means serial, None means Numba's own limit.
@@ -105,7 +105,7 @@ class num_threads(ContextDecorator):
     1
     """
 
-    def __init__(self, n: int | None) -> None:
+    def __init__(self, n: SupportsIndex | None) -> None:
         self.limit = _checked(n)
 
     def __call__(self, func: _Function) -> _Function:
@@ -131,7 +131,7 @@ class num_threads(ContextDecorator):
                 break
 
 
-def _checked(n: int | None) -> int | None:
+def _checked(n: SupportsIndex | None) -> int | None:
     try:
         return None if n is None else integer(n, low=1)
     except NotUnderstood as problem:

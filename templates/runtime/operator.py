@@ -78,7 +78,7 @@ class CompiledOperator:
             The output, or a tuple of them.
 
         Raises:
-            ValidationError: an array does not fit its description, or `out` shares memory with an input.
+            ValidationError: an array does not fit its description, or `out` lies in an input's range of memory.
             NoMemoryError: there is no memory for an output, or for a thread's scratch; a MemoryError.
             SpecopsError: NUMBA_DISABLE_JIT is set, so that no kernel can be compiled.
         """

@@ -48,4 +48,5 @@ Array: TypeAlias = (
 Integers: TypeAlias = Sequence[SupportsIndex] | npt.NDArray[np.integer[Any]]
 # One axis, several, or None for all.
 Axes: TypeAlias = SupportsIndex | Integers | None
+Real: TypeAlias = float | np.floating[Any] | np.integer[Any]
 Flag: TypeAlias = bool | np.bool_ | Literal[0, 1]

@@ -240,8 +240,9 @@ def activation_hardmax(
         x: Tensor to read; only its last two sizes may differ from 1. NumPy array with any strides,
             or any object that exposes its memory (DLPack, buffer protocol, `__array__`). Data
             types: FLOAT32, FLOAT16.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of x.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of x.
 
     Returns:
         One 1 in each group, zeros elsewhere. Data type: that of x.

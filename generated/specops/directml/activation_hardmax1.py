@@ -268,8 +268,9 @@ def activation_hardmax1(
         axes: Axes along which a group lies. Their order does not matter. With an empty list each
             element is its own group. An integer or a sequence of them; negative ones count from the
             end; None means all axes.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of x.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of x.
 
     Returns:
         One 1 in each group, zeros elsewhere. Data type: that of x.

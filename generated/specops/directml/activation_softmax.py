@@ -242,8 +242,9 @@ def activation_softmax(
         x: Tensor to read; only its last two sizes may differ from 1. NumPy array with any strides,
             or any object that exposes its memory (DLPack, buffer protocol, `__array__`). Data
             types: FLOAT32, FLOAT16.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of x.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of x.
 
     Returns:
         Numbers from 0 to 1 that add up to 1 in each group. Data type: that of x.

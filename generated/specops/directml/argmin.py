@@ -320,8 +320,9 @@ def argmin(
             (DECREASING). One of INCREASING, DECREASING.
         output_dtype: Data type of OutputTensor: INT64, INT32, UINT64, UINT32, or a NumPy dtype.
             None means that of `out` if given, else UINT32.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of x.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of x.
 
     Returns:
         One index for each reduced group; the rank is preserved. Data type: see `output_dtype`.

@@ -784,8 +784,9 @@ def max_pooling1(
         indices_dtype: Data type of OutputIndicesTensor: UINT64, UINT32, or a NumPy dtype. None
             means that of `out` if given, else UINT32.
         out: Array to write to, or a tuple of one for each returned output, with its data type and
-            shape; none may share memory with an input or another output. For None, also as an entry
-            of the tuple, a new array is allocated in the memory order of x.
+            shape; none may lie in the range of memory, from first to last byte, of an input or
+            another output. For None, also as an entry of the tuple, a new array is allocated in the
+            memory order of x.
 
     Returns:
         One element for each position of the window. Data type: that of x. If `indices` is true, a

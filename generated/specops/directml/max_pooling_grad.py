@@ -700,8 +700,9 @@ def max_pooling_grad(
             for every entry. None means 0 for each entry of window_size.
         dilations: Elements from one entry of a window to the next, for each spatial dimension. An
             integer stands for every entry. None means 1 for each entry of window_size.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of x.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of x.
 
     Returns:
         For each element of InputTensor the sum of the gradients of those windows whose greatest

@@ -251,8 +251,9 @@ def max_unpooling(
             through all dimensions; one that is not there writes nothing, of equal ones any wins.
             NumPy array or object, as for x. Data types: UINT64, UINT32.
         output_sizes: Sizes of OutputTensor.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of x.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of x.
 
     Returns:
         The elements at their indices; 0 where there is none. Data type: that of x.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from specops.catalogue import near
 from specops.errors import SpecopsError
@@ -62,8 +62,8 @@ class ModelError(SpecopsError, ValueError):
         self.problems = tuple(problems)
         super().__init__("\n".join(map(str, self.problems)))
 
-    def __reduce__(self) -> tuple[type[ModelError], tuple[tuple[Problem, ...]]]:
-        return (ModelError, (self.problems,))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problems,), self.__dict__
 
 
 class TooMany(Exception):

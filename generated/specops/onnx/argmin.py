@@ -81,9 +81,9 @@ def argmin(
         select_last_index: Take the last of several equal elements instead of the first. None means
             false. From version 12 on.
         opset: The operator set, which picks the version in force; None means the newest known.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of the axes of x that
-            remain.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of the axes of x that remain.
 
     Returns:
         One index for each group; the reduced axis has size 1, or is dropped where keepdims is 0.

@@ -65,8 +65,9 @@ def global_average_pool(
             any strides, or any object that exposes its memory (DLPack, buffer protocol,
             `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
         opset: The operator set, which picks the version in force; None means the newest known.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of x.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of x.
 
     Returns:
         One average for each channel of each batch; spatial dimensions have size 1. Data type: that

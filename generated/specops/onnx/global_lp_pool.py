@@ -45,7 +45,7 @@ class GlobalLpPool(VersionedOperator):
     def __init__(
         self,
         *,
-        p: SupportsIndex | float | None = None,
+        p: SupportsIndex | types.Real | None = None,
         opset: int | None = None,
     ) -> None:
         super().__init__(
@@ -58,7 +58,7 @@ class GlobalLpPool(VersionedOperator):
 
 def global_lp_pool(
     x: types.Array,
-    p: SupportsIndex | float | None = None,
+    p: SupportsIndex | types.Real | None = None,
     opset: int | None = None,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -70,8 +70,9 @@ def global_lp_pool(
             `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
         p: The exponent of the norm. None means 2; before version 2 it means 2.0.
         opset: The operator set, which picks the version in force; None means the newest known.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of x.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of x.
 
     Returns:
         One norm for each channel of each batch; spatial dimensions have size 1. Data type: that of

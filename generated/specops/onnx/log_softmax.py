@@ -71,8 +71,9 @@ def log_softmax(
         axis: Axis along which a group lies; a negative one counts from the end. None means -1;
             before version 13 it means 1.
         opset: The operator set, which picks the version in force; None means the newest known.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of x.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of x.
 
     Returns:
         Natural logarithms of the softmax, 0 or less. Data type: that of x.

@@ -65,7 +65,7 @@ class LpPool(VersionedOperator):
         auto_pad: str | int | None = None,
         ceil_mode: types.Flag | int | None = None,
         dilations: SupportsIndex | types.Integers | None = None,
-        p: SupportsIndex | float | None = None,
+        p: SupportsIndex | types.Real | None = None,
         pads: SupportsIndex | types.Integers | None = None,
         strides: SupportsIndex | types.Integers | None = None,
         opset: int | None = None,
@@ -92,7 +92,7 @@ def lp_pool(
     auto_pad: str | int | None = None,
     ceil_mode: types.Flag | int | None = None,
     dilations: SupportsIndex | types.Integers | None = None,
-    p: SupportsIndex | float | None = None,
+    p: SupportsIndex | types.Real | None = None,
     pads: SupportsIndex | types.Integers | None = None,
     strides: SupportsIndex | types.Integers | None = None,
     opset: int | None = None,
@@ -118,8 +118,9 @@ def lp_pool(
         strides: Elements from one position of the window to the next, for each spatial dimension.
             An integer stands for every entry. None means 1 for each entry of kernel_shape.
         opset: The operator set, which picks the version in force; None means the newest known.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of x.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of x.
 
     Returns:
         One norm for each position of the window. Data type: that of x.

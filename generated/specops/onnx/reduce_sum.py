@@ -82,9 +82,9 @@ def reduce_sum(
         noop_with_empty_axes: Whether an empty list of axes stands for no axis, so that each element
             is a group of its own. None means false. From version 13 on.
         opset: The operator set, which picks the version in force; None means the newest known.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of the axes of x that
-            remain.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of the axes of x that remain.
 
     Returns:
         One element for each group; reduced axes have size 1, or are dropped where keepdims is 0.

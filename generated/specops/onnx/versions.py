@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from specops import reading, request
+from specops import reading, request, types
 from specops.errors import ValidationError, Violation
 from specops.operator import CompiledOperator
 from specops.reading import NotUnderstood
@@ -93,7 +93,7 @@ class VersionedOperator:
         return f"<{self._operator.name}({', '.join(given)})>"
 
     def compile(
-        self, dtype: Any, shape: Sequence[int], *more: tuple[Any, Sequence[int]]
+        self, dtype: Any, shape: types.Integers, *more: tuple[Any, types.Integers]
     ) -> CompiledOperator:
         """Validate once for inputs of a data type and a shape; the result runs many times.
 

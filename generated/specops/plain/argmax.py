@@ -211,9 +211,9 @@ def argmax(
         axis: Axis or axes to reduce; negative ones count from the end, None means all axes.
         keepdims: Keep each reduced axis with size 1.
         last: Take the last of several equal elements instead of the first.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of the axes of x that
-            remain.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of the axes of x that remain.
 
     Returns:
         One index for each reduced group; reduced axes are dropped unless `keepdims`. Data type:

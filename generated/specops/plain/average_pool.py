@@ -41,6 +41,8 @@ Decided where the page is silent:
     ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in the
         padding at the end, as in PyTorch.
     steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
+    padding_is_left_out: Padding counts only with count_padding, as in ONNX; in PyTorch it counts
+        unless the caller says otherwise.
     precision: The elements of a window are added in float32, or in float64 for that type and large
         windows, and each addition rounds: where they cancel, how many digits are right depends on
         the layout. Whole planes are added in float64 as reductions are, windows too wide for a line
@@ -491,8 +493,9 @@ def average_pool(
             in the padding at the end.
         count_padding: Whether padding counts as elements that are 0; what lies behind the padding
             never counts.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of x.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of x.
 
     Returns:
         One average for each position of the window; NaN where it holds nothing but padding that
@@ -514,6 +517,8 @@ def average_pool(
         ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in
             the padding at the end, as in PyTorch.
         steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
+        padding_is_left_out: Padding counts only with count_padding, as in ONNX; in PyTorch it
+            counts unless the caller says otherwise.
         precision: The elements of a window are added in float32, or in float64 for that type and
             large windows, and each addition rounds: where they cancel, how many digits are right
             depends on the layout. Whole planes are added in float64 as reductions are, windows too

@@ -162,8 +162,9 @@ def log_softmax(
             (DLPack, buffer protocol, `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
         axis: Axis or axes along which a group lies; negative ones count from the end, None means
             all axes.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of x.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of x.
 
     Returns:
         Natural logarithms of the softmax, 0 or less. Data type: that of x. A result without

@@ -451,7 +451,7 @@ def lp_pool(
     end_padding: SupportsIndex | types.Integers | None = None,
     dilations: SupportsIndex | types.Integers | None = None,
     ceil_mode: types.Flag = False,
-    p: float = 2.0,
+    p: types.Real = 2.0,
     out: np.ndarray | None = None,
 ) -> npt.NDArray[types.Scalar]: ...
 @overload
@@ -463,7 +463,7 @@ def lp_pool(
     end_padding: SupportsIndex | types.Integers | None = None,
     dilations: SupportsIndex | types.Integers | None = None,
     ceil_mode: types.Flag = False,
-    p: float = 2.0,
+    p: types.Real = 2.0,
     out: np.ndarray | None = None,
 ) -> npt.NDArray[Any]: ...
 def lp_pool(
@@ -474,7 +474,7 @@ def lp_pool(
     end_padding: SupportsIndex | types.Integers | None = None,
     dilations: SupportsIndex | types.Integers | None = None,
     ceil_mode: types.Flag = False,
-    p: float = 2.0,
+    p: types.Real = 2.0,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
     """Norm of each position of a window that slides over the last dimensions.
@@ -496,8 +496,9 @@ def lp_pool(
         ceil_mode: Round the number of windows up instead of down; the last is dropped if it starts
             in the padding at the end.
         p: The exponent of the norm, at least 1.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of x.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of x.
 
     Returns:
         One norm for each position of the window. Data type: that of x.

@@ -220,9 +220,9 @@ def max(
             UINT8, BOOL.
         axis: Axis or axes to reduce; negative ones count from the end, None means all axes.
         keepdims: Keep each reduced axis with size 1.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of the axes of x that
-            remain.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of the axes of x that remain.
 
     Returns:
         One element for each group, NaN where it holds one; reduced axes are dropped unless

@@ -549,8 +549,9 @@ def max_pool(
             in the padding at the end.
         indices: Whether to return the indices too.
         out: Array to write to, or a tuple of one for each returned output, with its data type and
-            shape; none may share memory with an input or another output. For None, also as an entry
-            of the tuple, a new array is allocated in the memory order of x.
+            shape; none may lie in the range of memory, from first to last byte, of an input or
+            another output. For None, also as an entry of the tuple, a new array is allocated in the
+            memory order of x.
 
     Returns:
         One element for each position of the window; the least of the data type where a window holds

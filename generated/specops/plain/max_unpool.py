@@ -186,8 +186,9 @@ def max_unpool(
             nothing, of equal ones any wins. NumPy array or object, as for x. Data types: INT64,
             UINT64, UINT32.
         output_sizes: Sizes of out.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of x.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of x.
 
     Returns:
         The elements at their indices; 0 where there is none. Data type: that of x. A result without

@@ -176,9 +176,9 @@ def prod(
             INT64, UINT64.
         axis: Axis or axes to reduce; negative ones count from the end, None means all axes.
         keepdims: Keep each reduced axis with size 1.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of the axes of x that
-            remain.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of the axes of x that remain.
 
     Returns:
         One product for each group, of nothing 1; reduced axes are dropped unless `keepdims`. Data

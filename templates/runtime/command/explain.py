@@ -20,7 +20,8 @@ def run(options: argparse.Namespace) -> int:
         if not _rule(options.subject):
             rules = (m for e in entries() for m in re.findall(r"^  ([a-z]\w+) \(", e.page(), re.M))
             hint = error.hint or near(options.subject, rules)
-            raise UsageError(error.message, hint) from None
+            message = error.message.replace("no operator", "no operator and no rule")
+            raise UsageError(message, hint) from None
         return 0
     for i, entry in enumerate(found):
         if i:

@@ -23,8 +23,9 @@ def run(options: argparse.Namespace) -> int:
                 without.append(str(step))
             progress.end()
     seconds = time.perf_counter() - begin
-    if reason := cache.lost():
-        complain("error", f"compiled, but not kept: {reason}", cache.HINT)
+    if lost := cache.lost():
+        reason, hint = lost
+        complain("error", f"compiled, but not kept: {reason}", hint)
         return 1
     operators = len({step.entry.id for step in steps})
     dtypes = len({step.dtype for step in steps})

@@ -72,6 +72,16 @@ def _outputs(names: tuple[str, ...], arrays: Sequence[np.ndarray]) -> Any:
     return _kind(names)(*arrays)
 
 
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Refuse what callers of this package's functions may take for an option here; others are for other backends."""
+    instead = {
+        "opset": "opset_version is the operator set of a node; a model has its own",
+        "out": "outputs are new arrays",
+    }
+    for name in instead.keys() & options.keys():
+        raise SpecopsError(f"the backend does not take {name}=; {instead[name]}")
+
+
 class PreparedModel(base.BackendRep):
     """A model that is checked and ready to run on many arrays; made by `prepare`.
 
@@ -101,7 +111,7 @@ class PreparedModel(base.BackendRep):
             inputs: a sequence of the required inputs (or of all inputs) in the model's order, a mapping from names, or
                 the only required input itself. Arrays of the model's data types and shapes, with any strides; they
                 are never written to. bfloat16 is that of ml_dtypes.
-            kwargs: of the backend interface; without effect.
+            kwargs: of other backends; without effect.
 
         Returns:
             The outputs, as a named tuple of arrays that share no memory with the inputs; also by name, as `y["name"]`.
@@ -109,7 +119,9 @@ class PreparedModel(base.BackendRep):
         Raises:
             ValidationError: an input is missing or unknown, is not of the model's data type or shape, or its shape
                 breaks a rule of a node's operator.
+            SpecopsError: outputs to write to are given, as `out`.
         """
+        _check_options(kwargs)
         graph = self._graph
         given = self._checked(self._named(inputs))
         shapes = {name: array.shape for name, array in given.items()}
@@ -229,7 +241,7 @@ class Backend(base.Backend):
             model: a path, bytes, an open binary file, or an onnx.ModelProto. Tensors that are stored in other files are
                 read where a path is given and they lie in the model's folder.
             device: "CPU".
-            kwargs: of the backend interface; without effect.
+            kwargs: of other backends; without effect.
 
         Returns:
             The model, ready to `run`; compiled too where it gives the shapes of its inputs.
@@ -238,10 +250,11 @@ class Backend(base.Backend):
             Unsupported: the model has nodes, types or operator sets that this package lacks; with each of them.
             ValidationError: nodes break rules of their operators; with every violation. What depends on shapes that the
                 model does not give is checked by a run.
-            SpecopsError: the model cannot be read, or is not valid.
+            SpecopsError: the model cannot be read, or is not valid; or an option is none of the backend's.
         """
         if not cls.supports_device(device):
             raise Unsupported(f"device {device!r}", ["the only device is CPU"])
+        _check_options(kwargs)
         return PreparedModel(Graph(read(model)))
 
     @classmethod
@@ -268,7 +281,7 @@ class Backend(base.Backend):
             device: "CPU".
             outputs_info: data type and shape of each output, which the results must have; None where nothing is said.
             opset_version: the operator set, which picks the version in force.
-            kwargs: of the backend interface; without effect.
+            kwargs: of other backends; without effect.
 
         Returns:
             The outputs that have a name, as a named tuple of arrays.
@@ -285,6 +298,7 @@ class Backend(base.Backend):
         """
         if not cls.supports_device(device):
             raise Unsupported(f"device {device!r}", ["the only device is CPU"])
+        _check_options(kwargs)
         names, values = _node_inputs(node, inputs)
         taken = [
             arrays.as_array(value, _NODE, name) for name, value in zip(names, values, strict=True)
