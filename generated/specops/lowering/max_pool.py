@@ -14,11 +14,11 @@ from specops import launch
 from specops.kernels import max_pool as kernel
 from specops.lowering import machine, pooling
 from specops.lowering.keys import keys_of
-from specops.lowering.plans import Array, Plans
+from specops.lowering.plans import Array, Plans, Strides
 from specops.lowering.pool_packed import packs
 from specops.lowering.pool_reduction import reduction, reduction_chunks, whole_axes
 from specops.lowering.pool_transposed import Limits, transposed_walk
-from specops.lowering.pooling import Plan, Strides, WalkParts, Windows
+from specops.lowering.pooling import Plan, WalkParts, Windows
 from specops.tensor import Tensor, packed
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]  # that a call is given
-Strides = tuple[tuple[int, ...], ...]
+Strides = tuple[int, ...]  # bytes, of one array
 Planned = TypeVar("Planned")
 
 MOST = 64  # sets of strides remembered
 
 
-class Plans(dict[Strides, Planned]):
+class Plans(dict[tuple[Strides, ...], Planned]):
     """Plans by strides, each made when it is first asked for.
 
     >>> plans = Plans(lambda x, out: (x, out))
@@ -32,7 +32,7 @@ class Plans(dict[Strides, Planned]):
         super().__init__()
         self._make = make
 
-    def __missing__(self, strides: Strides) -> Planned:
+    def __missing__(self, strides: tuple[Strides, ...]) -> Planned:
         plan = self._make(*strides)
         if len(self) >= MOST:
             self.clear()

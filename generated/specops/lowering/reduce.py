@@ -17,7 +17,7 @@ from specops.kernels import reduce as kernel
 from specops.lowering import machine, planes
 from specops.lowering.axes import Axis, ceildiv, coalesce, elements, evened, reverse, table
 from specops.lowering.keys import keys_of
-from specops.lowering.plans import Array, Plans
+from specops.lowering.plans import Array, Plans, Strides
 from specops.lowering.walk import Walk, walk_of
 from specops.tensor import Tensor
 
@@ -203,7 +203,7 @@ class Reduce:
         """All that calls may run, whatever the strides."""
         return [run(*self._fold) for run in (_ROWS, _RUNS, _COLUMNS, _PLANES, _COMBINE)]
 
-    def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
+    def _plan(self, strides: Strides, out_strides: Strides) -> _Plan:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = elements(kept)
         columns = self._lanes_across(kept, reduced)
@@ -241,7 +241,7 @@ class Reduce:
         )
 
     def _sides(
-        self, strides: tuple[int, ...], out_strides: tuple[int, ...]
+        self, strides: Strides, out_strides: Strides
     ) -> tuple[list[Axis], list[Axis], int, int]:
         """Kept and reduced axes by memory, all strides positive, and by how many bytes input and output begin later.
 

@@ -16,7 +16,7 @@ from specops.kernels import search as kernel
 from specops.lowering import machine, planes
 from specops.lowering.axes import Axis, by_memory, coalesce, elements, evened, table
 from specops.lowering.keys import keys_of
-from specops.lowering.plans import Array, Plans
+from specops.lowering.plans import Array, Plans, Strides
 from specops.lowering.search_marks import Marking, Marks, Stores
 from specops.lowering.search_strategy import Lanes, Preferred, Strategies, Strategy
 from specops.lowering.search_visit import Visit, visited
@@ -160,7 +160,7 @@ class Search:
         others = [search(*self._kind, False) for search in (_SHORT, _ROWS)]
         return [*one_hot, *others, _COMBINE, _ZERO, _MARKED(self._kind[0])]
 
-    def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
+    def _plan(self, strides: Strides, out_strides: Strides) -> _Plan:
         visit = visited(self._sizes, self.axes, self._last, strides, out_strides)
         kept, reduced = visit.kept, visit.reduced
         marking = self._marking

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from specops.lowering.axes import Axis, by_memory, coalesce, elements, reverse
+from specops.lowering.plans import Strides
 from specops.tensor import packed_strides
 
 
@@ -50,8 +51,8 @@ def visited(
     sizes: Sequence[int],
     axes: Collection[int],
     last: bool,
-    strides: tuple[int, ...],
-    out_strides: tuple[int, ...],
+    strides: Strides,
+    out_strides: Strides,
 ) -> Visit:
     """Kept axes by memory, all strides positive; reduced ones so that the preferred element comes first.
 

@@ -13,11 +13,11 @@ import numpy as np
 from specops import launch
 from specops.kernels import sum_pool as kernel
 from specops.lowering import machine, pooling
-from specops.lowering.plans import Array, Plans
+from specops.lowering.plans import Array, Plans, Strides
 from specops.lowering.pool_packed import packs
 from specops.lowering.pool_reduction import reduction, reduction_chunks
 from specops.lowering.pool_transposed import TILE, Limits, transposed_walk
-from specops.lowering.pooling import Plan, Strides, WalkParts, Windows
+from specops.lowering.pooling import Plan, WalkParts, Windows
 from specops.tensor import Tensor
 
 _LINES = launch.chunks_of(kernel.lines)

@@ -10,9 +10,9 @@ from specops.kernels import average_pool_grad as kernel
 from specops.lowering import machine, pooling
 from specops.lowering.average_pool import counted
 from specops.lowering.axes import ceildiv, merge
-from specops.lowering.plans import Array, Plans
+from specops.lowering.plans import Array, Plans, Strides
 from specops.lowering.pool_axes import SpatialAxis
-from specops.lowering.pooling import Axes, Plan, Strides, Windows
+from specops.lowering.pooling import Axes, Plan, Windows
 from specops.lowering.sum_pool import sum_width, sum_widths
 from specops.lowering.walk import walk_of
 from specops.tensor import Tensor

@@ -12,9 +12,9 @@ from specops.lowering import machine, pooling
 from specops.lowering.axes import ceildiv, merge
 from specops.lowering.keys import keys_of
 from specops.lowering.max_pool import GROUPED, state_widths
-from specops.lowering.plans import Array, Plans
+from specops.lowering.plans import Array, Plans, Strides
 from specops.lowering.pool_axes import SpatialAxis
-from specops.lowering.pooling import Plan, Strides, Windows
+from specops.lowering.pooling import Plan, Windows
 from specops.tensor import Tensor
 
 _GRADIENT = launch.chunks_of(kernel.gradient)

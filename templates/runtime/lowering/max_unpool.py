@@ -10,9 +10,9 @@ from specops import launch
 from specops.kernels import max_unpool as kernel
 from specops.lowering import machine, pooling
 from specops.lowering.axes import Axis, ceildiv, coalesce, merge
-from specops.lowering.plans import Array, Plans
+from specops.lowering.plans import Array, Plans, Strides
 from specops.lowering.pool_axes import BatchAxis
-from specops.lowering.pooling import Plan, Strides
+from specops.lowering.pooling import Plan
 from specops.lowering.walk import walk_of
 from specops.tensor import Tensor
 

@@ -11,13 +11,11 @@ import numpy as np
 from specops import launch
 from specops.lowering import machine
 from specops.lowering.axes import ceildiv, evened, merge
-from specops.lowering.plans import Array
+from specops.lowering.plans import Array, Strides
 from specops.lowering.pool_axes import BatchAxis, SpatialAxis
 from specops.lowering.pool_packed import plane_table
 from specops.lowering.walk import Walk, Words, walk_of
 from specops.tensor import Tensor, packed_strides
-
-Strides = tuple[int, ...]
 
 LINE_BYTES = 1 << 14  # wanted for lines taken together, to stay in L1
 PACKED_BYTES = 1 << 12  # wanted for planes that are packed: no slower, of shorter tables

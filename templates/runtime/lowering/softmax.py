@@ -12,7 +12,7 @@ from specops import launch
 from specops.kernels import softmax as kernel
 from specops.lowering import machine, planes
 from specops.lowering.axes import Axis, ceildiv, coalesce, elements, evened, reverse, table
-from specops.lowering.plans import Array, Plans
+from specops.lowering.plans import Array, Plans, Strides
 from specops.lowering.walk import Walk, walk_of
 from specops.tensor import Tensor
 
@@ -131,7 +131,7 @@ class Softmax:
             _COMBINE,
         ]
 
-    def _plan(self, strides: tuple[int, ...], out_strides: tuple[int, ...]) -> _Plan:
+    def _plan(self, strides: Strides, out_strides: Strides) -> _Plan:
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = elements(kept)
         past = machine.outgrows(
@@ -191,7 +191,7 @@ class Softmax:
         )
 
     def _sides(
-        self, strides: tuple[int, ...], out_strides: tuple[int, ...]
+        self, strides: Strides, out_strides: Strides
     ) -> tuple[list[Axis], list[Axis], int, int]:
         """Kept and reduced axes by memory, no input stride negative, and by how many bytes both arrays begin later.
 
