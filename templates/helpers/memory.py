@@ -296,20 +296,20 @@ def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
 
 
 @helper
-def store_element(address, value, width):
-    """Store the low 2, 4 or 8 bytes of `value`."""
-    if width == 4:
+def store_element(address, value, size):
+    """Store the low bytes of `value`, `size` of them: 2, 4 or 8."""
+    if size == 4:
         store_integer(np.int32(0), address, value)
-    elif width == 8:
+    elif size == 8:
         store_integer(np.int64(0), address, value)
     else:
         store_integer(np.int16(0), address, value)
 
 
 @helper
-def load_index(address, width):
-    """The index of 4 or 8 bytes."""
-    if width == 4:
+def load_index(address, size):
+    """The index, of `size` bytes: 4 or 8."""
+    if size == 4:
         return np.int64(load_integer(np.int32(0), address)) & 0xFFFFFFFF
     return load_integer(np.int64(0), address)
 

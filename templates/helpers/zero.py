@@ -93,21 +93,21 @@ def zero_past_caches(address, count):
 
 
 @separate
-def zero_run(address, count, step, width):
-    """Set `count` elements of `width` bytes that are `step` bytes apart to 0."""
-    if step == width:
-        zero_bytes(address, count * width)
-    elif step == -width:
-        zero_bytes(address + (count - 1) * step, count * width)
+def zero_run(address, count, step, size):
+    """Set `count` elements of `size` bytes that are `step` bytes apart to 0."""
+    if step == size:
+        zero_bytes(address, count * size)
+    elif step == -size:
+        zero_bytes(address + (count - 1) * step, count * size)
     else:
         for i in range(count):
-            store_element(address + i * step, np.int64(0), width)
+            store_element(address + i * step, np.int64(0), size)
 
 
 @helper
-def zero_run_past(address, count, step, width, past):
+def zero_run_past(address, count, step, size, past):
     """As zero_run, `past` the caches if they adjoin; apart, as short rows need less."""
-    if past and step == width:
-        zero_past_caches(address, count * width)
+    if past and step == size:
+        zero_past_caches(address, count * size)
     else:
-        zero_run(address, count, step, width)
+        zero_run(address, count, step, size)

@@ -45,6 +45,7 @@ from pool_settings import (
     COLUMN_MAJOR,
     DENSE,
     EDGE,
+    INDEX_BYTES,
     LANE_OTHER,
     LANE_OUT,
     LANE_WEIGHT,
@@ -54,7 +55,6 @@ from pool_settings import (
     RULE,
     SHARE,
     SPATIAL,
-    WIDTH,
     pool_tables,
 )
 from pool_state import element_size, state_size
@@ -132,7 +132,7 @@ def _scatter_found(
             if settings[COLUMN_MAJOR] != 0:
                 position = _column_major(spatial, settings[SPATIAL], position)
             index = base + i * weight + position
-        store_element(index_target + i * index_step, index, settings[WIDTH])
+        store_element(index_target + i * index_step, index, settings[INDEX_BYTES])
 
 
 @helper
@@ -180,16 +180,16 @@ def _storing(indexed: bool) -> Any:
     def store(settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, rule):
         inner, spare = settings[SPATIAL] - 1, scratch.spare
         size, item_bytes = state_size(kind), element_size(kind)
-        pitch, width, line = settings[PITCH], settings[WIDTH], settings[LINE]
+        pitch, index_bytes, line = settings[PITCH], settings[INDEX_BYTES], settings[LINE]
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
         stride, out_step, index_step = axis[STRIDE], axis[OUT_STEP], axis[OTHER_STEP]
         row_out, row_index = row_axis[OUT_STEP], row_axis[OTHER_STEP]
         blank = narrowed(settings[BLANK], rule.flip)
         # States that stand side by side, in the line and in the outputs.
-        plain = out_step == item_bytes and (width == 0 or index_step == width)
+        plain = out_step == item_bytes and (index_bytes == 0 or index_step == index_bytes)
         if pitch > 1:
             plain = settings[LANE_OUT] == item_bytes and (
-                width == 0 or settings[LANE_OTHER] == width
+                index_bytes == 0 or settings[LANE_OTHER] == index_bytes
             )
         plain = plain and settings[COLUMN_MAJOR] == 0
         # One run of all places, or one of the lanes of each place.
@@ -240,7 +240,7 @@ def _storing(indexed: bool) -> Any:
                             base + places.origin if direct else places.origin,
                             planes.base,
                             weight if direct else 0,
-                            width if direct else 8,
+                            index_bytes if direct else 8,
                         ),
                         blank,
                         past,
@@ -299,10 +299,10 @@ def _store_winner(settings, spatial, plane, position, target, index_target, base
     """Store the element at a position of a plane, and its index if indices are wanted."""
     element = _address(settings, spatial, plane, position)
     store_integer(flip, target, load_integer(flip, element))
-    if settings[WIDTH] != 0:
+    if settings[INDEX_BYTES] != 0:
         if settings[COLUMN_MAJOR] != 0:
             position = _column_major(spatial, settings[SPATIAL], position)
-        store_element(index_target, base + position, settings[WIDTH])
+        store_element(index_target, base + position, settings[INDEX_BYTES])
 
 
 def direct(width, is_float):
@@ -365,8 +365,8 @@ def direct(width, is_float):
                     continue
                 if window.total == 0:
                     store_integer(rule.flip, target, blank)
-                    if settings[WIDTH] != 0:
-                        store_element(index_target, -1, settings[WIDTH])
+                    if settings[INDEX_BYTES] != 0:
+                        store_element(index_target, -1, settings[INDEX_BYTES])
                     continue
                 first = plane + window.offset
                 _key, place = window_winner(first, box, axes, window.total, rule)
@@ -389,7 +389,7 @@ def whole(width):
     @entry
     def chunk(walk, x, out, indices, begin, end):
         settings, batch, spatial = pool_tables(walk)
-        share, dense, index_bytes = settings[SHARE], settings[DENSE], settings[WIDTH]
+        share, dense, index_bytes = settings[SHARE], settings[DENSE], settings[INDEX_BYTES]
         # Nothing of the walk is read again for each plane: 0.6 of the time.
         plain = dense != 0 and settings[COLUMN_MAJOR] == 0
         axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)

@@ -38,6 +38,7 @@ from plane_sets import plane_set, plane_sets
 from pool_line import clear_states, copy_element
 from pool_settings import (
     BATCH,
+    INDEX_BYTES,
     LANE_OTHER,
     LANE_OUT,
     LANE_WEIGHT,
@@ -50,7 +51,6 @@ from pool_settings import (
     SHARE,
     SPATIAL,
     TILE,
-    WIDTH,
     pool_tables,
 )
 from pool_state import element_size, state_size
@@ -159,7 +159,7 @@ def _set_finder(finder, settings, spatial, windows, planes, plane_step, columns,
     for i in range(SETTINGS):
         finder[i] = settings[i]
     finder[BATCH] = 1
-    finder[WIDTH] = 8
+    finder[INDEX_BYTES] = 8
     finder[LANES], finder[LANE_OUT], finder[LANE_OTHER] = columns, item_bytes, 8
     finder[LANE_WEIGHT] = finder[PAST] = 0
     at_once = settings[PLANES] if planes > 1 else 1

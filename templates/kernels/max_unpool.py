@@ -45,13 +45,13 @@ def _clear(table, axes, out, begin, end, lane):
 
 
 class Given(NamedTuple):
-    """Some elements, and their indices, of `width` bytes."""
+    """Some elements, and their indices."""
 
     elements: Any
     step: Any
     indices: Any
     index_step: Any
-    width: Any
+    index_bytes: Any
     count: Any
 
 
@@ -65,7 +65,7 @@ def _put(out, step, table, axes, given, low, high, positions, lane):
     size = item_size(lane)
     adjoining = step == size and given.step == size and given.index_step == 8
     stray = False
-    if adjoining and given.width == 8:
+    if adjoining and given.index_bytes == 8:
         # The same with fewer variables: 0.85 of the time.
         for i in range(given.count):
             index = load_integer(np.int64(0), given.indices + i * 8)
@@ -76,7 +76,7 @@ def _put(out, step, table, axes, given, low, high, positions, lane):
                 stray |= 0 <= index < positions
         return stray
     for i in range(given.count):
-        index = load_index(given.indices + i * given.index_step, given.width)
+        index = load_index(given.indices + i * given.index_step, given.index_bytes)
         if low <= index < high:
             element = load_integer(lane, given.elements + i * given.step)
             offset = index * step if step != 0 else offsets_of(table, axes, index)[0]
@@ -120,7 +120,7 @@ def unpool(width):
                     step=step,
                     indices=indices + index_offset + digit * index_step,
                     index_step=index_step,
-                    width=settings[INDEX_BYTES],
+                    index_bytes=settings[INDEX_BYTES],
                     count=least(n - digit, stop - first),
                 )
                 stray |= _put(

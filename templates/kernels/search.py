@@ -11,7 +11,7 @@ because a call needs one of them: a third of the time to compile.
       kept     (size, input stride, output stride), one row at least
       reduced  (size, input stride, index weight), one row at least, visited in this order; the first element
                visited of several equal ones wins, or, where `ORDERED` is 0, the least (`LAST`: greatest) index
-      marks    (size, output stride, 0) of the reduced axes in the order of the index, where marks are stored
+      marks    (size, output stride, index weight) of the reduced axes in the order of the index, where marks are stored
       zeros    (size, output stride, index weight) of the reduced axes in the order of memory, where a group's elements
                are stored as soon as it is searched, see `STORED`; with ZEROS_FIRST weights of 0
       preferred  (size, input stride, index weight) of the reduced axes in the order of preference, of dense groups
@@ -101,7 +101,7 @@ ORDERED = 3  # reduced elements are visited in the order of preference
 BASE = 4  # index of the first element visited
 TILE = 5  # columns: those taken together
 PARTS = 6  # parts that each group is split into
-WIDTH = 7  # bytes of an output element; PAIR_BYTES: of the greatest element's key and index
+OUT_BYTES = 7  # of an output element; PAIR_BYTES: of the greatest element's key and index
 BLANKS = 8  # a group of nothing but NaN gives index 0
 MARK = 9  # the bits stored at the element's place; 0 where its index is stored
 KEPT_RANK = 10  # axes of each table
@@ -126,7 +126,7 @@ SOON = 30  # short rows: elements that none can beat are many, so that one is lo
 SETTINGS = 31
 
 # Of the walk that `zero` takes.
-ZERO_WIDTH = 0  # bytes of an element
+ZERO_BYTES = 0  # of an element
 ZERO_PAST = 1  # zeros go past the caches
 ZERO_RANK = 2  # axes of the table
 ZERO_SETTINGS = 3
@@ -182,12 +182,12 @@ def _preferred(walk, settings):
 
 
 @helper
-def _store_place(address, index, width, mark, marks):
+def _store_place(address, index, out_bytes, mark, marks):
     """Store an index at `address`, or a mark at its place in the group that begins there."""
     if mark != 0:
         address += unravel(marks, marks.rank, index)[0]
         index = mark
-    store_element(address, index, width)
+    store_element(address, index, out_bytes)
 
 
 @helper
@@ -213,7 +213,7 @@ class ShortRows(NamedTuple):
     base: Any
     weight: Any
     blanks: Any  # see BLANKS
-    width: Any  # bytes of what is stored
+    out_bytes: Any  # of what is stored
 
 
 class RowMarks(NamedTuple):
@@ -270,9 +270,9 @@ def _mark_rows(rows, mark, address, target, count, rule):
             else:
                 best, place = greatest_place_of_many(address, n, ahead, late, rule)
             if mark.zero_count > 0:
-                zero_run(target, mark.zero_count, mark.zero_step, rows.width)
+                zero_run(target, mark.zero_count, mark.zero_step, rows.out_bytes)
             index = _index(best, base + place * weight, blanks, rule)
-            store_element(target + index * mark.step, mark.mark, rows.width)
+            store_element(target + index * mark.step, mark.mark, rows.out_bytes)
             address += step
             target += out_step
 
@@ -281,11 +281,11 @@ def _mark_rows(rows, mark, address, target, count, rule):
 def _index_rows(rows, address, target, count, rule):
     """Store the indices of so many rows, or pairs."""
     n, step, out_step, ahead, late = rows.n, rows.step, rows.out_step, rows.ahead, rows.late
-    width = rows.width
+    out_bytes = rows.out_bytes
     lanes = VECTOR_BYTES // item_size(rule.flip)
     base, weight, blanks = rows.base, rows.weight, rows.blanks
     # A loop for each case, as in _mark_rows.
-    if width == PAIR_BYTES:
+    if out_bytes == PAIR_BYTES:
         for _ in range(count):
             if n <= lanes:
                 best, place = greatest_place(address, n, late, rule)
@@ -298,21 +298,21 @@ def _index_rows(rows, address, target, count, rule):
         for _ in range(count):
             best, place = greatest_place(address, n, late, rule)
             index = _index(best, base + place * weight, blanks, rule)
-            store_element(target, index, width)
+            store_element(target, index, out_bytes)
             address += step
             target += out_step
     elif n <= few_elements(rule.flip):
         for _ in range(count):
             best, place = greatest_place_of_few(address, n, ahead, late, rule)
             index = _index(best, base + place * weight, blanks, rule)
-            store_element(target, index, width)
+            store_element(target, index, out_bytes)
             address += step
             target += out_step
     else:
         for _ in range(count):
             best, place = greatest_place_of_many(address, n, ahead, late, rule)
             index = _index(best, base + place * weight, blanks, rule)
-            store_element(target, index, width)
+            store_element(target, index, out_bytes)
             address += step
             target += out_step
 
@@ -328,7 +328,7 @@ def _index_soon(rows, ceiling, address, target, count, rule):
         place += first
         if best < ceiling:
             best, place = greatest_place_of_many(address, n, rows.ahead, late, rule)
-        store_element(target, rows.base + place * rows.weight, rows.width)
+        store_element(target, rows.base + place * rows.weight, rows.out_bytes)
         address += rows.step
         target += rows.out_step
 
@@ -348,14 +348,14 @@ def short_rows(width, is_float, one_hot):
         prefer_wide_vectors()
         settings, kept, reduced, marks, zeros = _tables(walk)
         rule = rule_of(settings, RULE, lane, float_lane)
-        width = settings[WIDTH]
-        as_pairs = width == PAIR_BYTES
+        out_bytes = settings[OUT_BYTES]
+        as_pairs = out_bytes == PAIR_BYTES
         if as_pairs:
             out = partial
         _, step, out_step = axis_entries(kept, kept.rank - 1)
         n, _, weight = axis_entries(reduced, reduced.rank - 1)
         # Rows that adjoin are searched together if their indices adjoin, too, or the marks of each of them do.
-        together = out_step == width and not as_pairs
+        together = out_step == out_bytes and not as_pairs
         if one_hot:
             mark_step = axis_entry(marks, 0, AXIS_STRIDE)
             zero_count, zero_step = 0, 0
@@ -372,7 +372,7 @@ def short_rows(width, is_float, one_hot):
         ahead = step * most(bytes_ahead() // (n * size), 1)
         base, late, blanks = settings[BASE], settings[LATE] != 0, settings[BLANKS] != 0
         soon = settings[SOON] != 0 and n > few_elements(rule.flip) and not as_pairs
-        rows = ShortRows(n, step, out_step, ahead, late, base, weight, blanks, width)
+        rows = ShortRows(n, step, out_step, ahead, late, base, weight, blanks, out_bytes)
         item = begin
         while item < end:
             offset, out_offset, count = run_at(kept, item, end)
@@ -384,7 +384,7 @@ def short_rows(width, is_float, one_hot):
                     _mark_found(found, n, base, weight, blanks, mark.mark, target, out_step, rule)
                 else:
                     store_places(
-                        target, lanes, found, places, base, weight, blanks, width, False, rule
+                        target, lanes, found, places, base, weight, blanks, out_bytes, False, rule
                     )
                 address += step * lanes
                 target += out_step * lanes
@@ -410,9 +410,9 @@ def rows(width, is_float, one_hot):
         settings, kept, reduced, marks, zeros = _tables(walk)
         rule = rule_of(settings, RULE, lane, float_lane)
         pairs = integers(partial)
-        if settings[WIDTH] == PAIR_BYTES:
+        if settings[OUT_BYTES] == PAIR_BYTES:
             out = partial
-        parts, width, mark = settings[PARTS], settings[WIDTH], settings[MARK]
+        parts, out_bytes, mark = settings[PARTS], settings[OUT_BYTES], settings[MARK]
         contiguous, dense = settings[CONTIGUOUS] != 0, settings[PREFERRED_RANK] != 0
         preference = _preference(settings)
         preferred = _preferred(walk, settings)
@@ -441,20 +441,20 @@ def rows(width, is_float, one_hot):
             target = out + out_offset
             if one_hot and zeros.rank > 0 and settings[STORED] == ZEROS_FIRST:
                 begin_zero, end_zero = volume * part // parts, volume * (part + 1) // parts
-                zero_positions(zeros, target, width, past, begin_zero, end_zero)
+                zero_positions(zeros, target, out_bytes, past, begin_zero, end_zero)
             if parts > 1:
                 pairs[2 * item] = best
                 pairs[2 * item + 1] = index
-            elif width == PAIR_BYTES:
+            elif out_bytes == PAIR_BYTES:
                 _store_pair(target, best, index)
             else:
                 index = _index(best, index, blanks, rule)
                 if not one_hot:
-                    store_element(target, index, width)
+                    store_element(target, index, out_bytes)
                 elif settings[STORED] == BY_GROUPS:
                     one_hot_run(target, volume, index, mark, past, rule.flip)
                 else:
-                    _store_place(target, index, width, mark, marks)
+                    _store_place(target, index, out_bytes, mark, marks)
         if one_hot and past:
             drain_stores()
         if not contiguous:
@@ -479,7 +479,12 @@ def columns(width, is_float, one_hot):
         rule = rule_of(settings, RULE, lane, float_lane)
         pairs = integers(partial)
         size = item_size(rule.flip)
-        tile, parts, width, mark = settings[TILE], settings[PARTS], settings[WIDTH], settings[MARK]
+        tile, parts, out_bytes, mark = (
+            settings[TILE],
+            settings[PARTS],
+            settings[OUT_BYTES],
+            settings[MARK],
+        )
         preference, blanks = _preference(settings), settings[BLANKS] != 0
         contiguous = settings[CONTIGUOUS] != 0
         overlap = settings[OVERLAP], settings[OVERLAP_INDEX]
@@ -506,7 +511,7 @@ def columns(width, is_float, one_hot):
         share = ceildiv(total, parts)
         # Whether the indices of a block that has all rows can be stored as they are found.
         placed = parts == 1 and beside == 1 and reduced.rank == 1
-        placed = placed and (stored == BY_ROWS if one_hot else out_step == width)
+        placed = placed and (stored == BY_ROWS if one_hot else out_step == out_bytes)
         further_apart = apart_ahead(step, size, total) if settings[UNCACHED] != 0 else 0
         listed_from = -1  # the first position that is listed
         rows = top_row = 0
@@ -527,7 +532,11 @@ def columns(width, is_float, one_hot):
                 for run in range(volume * part // parts, volume * (part + 1) // parts):
                     zero_offset, _ = unravel(zeros, zeros.rank, run)
                     zero_run_past(
-                        target + zero_offset, columns * settings[ZERO_ROWS], out_step, width, past
+                        target + zero_offset,
+                        columns * settings[ZERO_ROWS],
+                        out_step,
+                        out_bytes,
+                        past,
                     )
             first = True
             while position < stop:
@@ -579,7 +588,7 @@ def columns(width, is_float, one_hot):
                         rule,
                     )
                 if first and placed and position == stop:
-                    to, to_width = (places, size) if one_hot else (target, width)
+                    to, to_bytes = (places, size) if one_hot else (target, out_bytes)
                     store_places(
                         to,
                         columns,
@@ -588,7 +597,7 @@ def columns(width, is_float, one_hot):
                         listed.indices[0],
                         weight,
                         blanks,
-                        to_width,
+                        to_bytes,
                         False,
                         rule,
                     )
@@ -620,11 +629,11 @@ def columns(width, is_float, one_hot):
                     address = target + c * out_step
                     index = _index(winners.keys[c], winners.indices[c], blanks, rule)
                     if not one_hot:
-                        store_element(address, index, width)
+                        store_element(address, index, out_bytes)
                     elif stored == BY_GROUPS:
                         one_hot_run(address, volume, index, mark, past, rule.flip)
                     else:
-                        _store_place(address, index, width, mark, marks)
+                        _store_place(address, index, out_bytes, mark, marks)
         if one_hot and past:
             drain_stores()
         release(scratch)
@@ -641,7 +650,7 @@ def planes(width, is_float, one_hot):
         prefer_wide_vectors()
         settings, kept, reduced, marks, _zeros = _tables(walk)
         rule = rule_of(settings, RULE, lane, float_lane)
-        size, width, blanks = item_size(rule.flip), settings[WIDTH], settings[BLANKS] != 0
+        size, out_bytes, blanks = item_size(rule.flip), settings[OUT_BYTES], settings[BLANKS] != 0
         past = settings[PAST] != 0
         inner = kept.rank - 1
         columns = axis_entry(kept, inner, AXIS_SIZE)
@@ -650,7 +659,7 @@ def planes(width, is_float, one_hot):
         n, row_step, weight = axis_entries(reduced, 0)
         row_bytes = columns * size
         ahead = planes_ahead(n, row_bytes) * step
-        one_run = next_out == columns * width
+        one_run = next_out == columns * out_bytes
         together = planes_together(columns, settings[LAST_COLUMNS])
         line = aligned(together * row_bytes + VECTOR_BYTES)
         best = allocate(2 * line)
@@ -692,7 +701,7 @@ def planes(width, is_float, one_hot):
                         settings[BASE],
                         weight,
                         blanks,
-                        width,
+                        out_bytes,
                         past,
                         rule,
                     )
@@ -743,7 +752,12 @@ def combine(walk, _x, out, partial, begin, end):
     """Chunk that finds the best part of each group; an item is a group."""
     settings, kept, _reduced, marks, _zeros = _tables(walk)
     pairs, groups = integers(partial), volume_of(kept)
-    parts, width, mark, last = settings[PARTS], settings[WIDTH], settings[MARK], settings[LAST] != 0
+    parts, out_bytes, mark, last = (
+        settings[PARTS],
+        settings[OUT_BYTES],
+        settings[MARK],
+        settings[LAST] != 0,
+    )
     blanks, blank, weight = settings[BLANKS] != 0, settings[RULE + 1], settings[PART_WEIGHT]
     step = axis_entry(kept, kept.rank - 1, AXIS_OTHER_STRIDE)
     item = begin
@@ -759,7 +773,7 @@ def combine(walk, _x, out, partial, begin, end):
                     best, index = key, other
             if blanks and best == blank:
                 index = 0
-            _store_place(target, index, width, mark, marks)
+            _store_place(target, index, out_bytes, mark, marks)
             target += step
         item += count
 
@@ -772,7 +786,7 @@ def zero(walk, _x, out, _partial, begin, end):
     """
     settings = integers(walk)
     table = Axes(integers(walk + 8 * ZERO_SETTINGS), settings[ZERO_RANK])
-    width, past = settings[ZERO_WIDTH], settings[ZERO_PAST] != 0
-    zero_positions(table, out, width, past, begin, end)
+    out_bytes, past = settings[ZERO_BYTES], settings[ZERO_PAST] != 0
+    zero_positions(table, out, out_bytes, past, begin, end)
     if past:
         drain_stores()

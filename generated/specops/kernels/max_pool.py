@@ -471,20 +471,20 @@ def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
 
 
 @helper
-def store_element(address, value, width):
-    """Store the low 2, 4 or 8 bytes of `value`."""
-    if width == 4:
+def store_element(address, value, size):
+    """Store the low bytes of `value`, `size` of them: 2, 4 or 8."""
+    if size == 4:
         store_integer(np.int32(0), address, value)
-    elif width == 8:
+    elif size == 8:
         store_integer(np.int64(0), address, value)
     else:
         store_integer(np.int16(0), address, value)
 
 
 @helper
-def load_index(address, width):
-    """The index of 4 or 8 bytes."""
-    if width == 4:
+def load_index(address, size):
+    """The index, of `size` bytes: 4 or 8."""
+    if size == 4:
         return np.int64(load_integer(np.int32(0), address)) & 0xFFFFFFFF
     return load_integer(np.int64(0), address)
 
@@ -1372,12 +1372,12 @@ class Destination(NamedTuple):
 
 
 class Indices(NamedTuple):
-    """What indices are, of `width` bytes: base + i * weight + position, and `plane_base` more in each further plane."""
+    """What indices are, of `size` bytes: base + i * weight + position, and `plane_base` more in each further plane."""
 
     base: Any
     plane_base: Any
     weight: Any
-    width: Any
+    size: Any
 
 
 # Bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03.
@@ -1752,7 +1752,7 @@ def store_found(
         elements_wanted = signature.args[0] != types.none
         out = Destination(*cgutils.unpack_tuple(builder, values[0])) if elements_wanted else None
         indices_out = Destination(*cgutils.unpack_tuple(builder, values[1]))
-        base, plane_base, weight, width = Indices(*cgutils.unpack_tuple(builder, values[3]))
+        base, plane_base, weight, size = Indices(*cgutils.unpack_tuple(builder, values[3]))
         blank, past = values[4:6]
         order = _rule(builder, signature, values)
         state_type, bits_type = kind.state.type, kind.state.element
@@ -1809,7 +1809,7 @@ def store_found(
             steps = (plane, indices_out.plane_step), (number, indices_out.run_step)
             place = _place(builder, indices_out.address, *steps)
             start = builder.add(base, builder.mul(plane, plane_base))
-            short = builder.icmp_signed("==", width, width.type(4))
+            short = builder.icmp_signed("==", size, size.type(4))
             with builder.if_else(short) as (then, otherwise):
                 with then:
                     store_indices(place, start, low, padding, first, few, ir.IntType(32))
@@ -1835,7 +1835,7 @@ TILE = 5  # lines, transposed: innermost output positions taken together
 SHARE = 6  # in an item; lines, transposed: rows of output positions; direct: positions; planes with one window: planes
 SCRATCH = 7  # lines: bytes of scratch memory
 DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
-WIDTH = 9  # bytes of an index; 0: no indices are wanted
+INDEX_BYTES = 9  # of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
 PLANE = 11  # positions of a spatial plane
 LINE = 12  # lines, packed: states from one line to the next
@@ -3189,7 +3189,7 @@ def _make_lines(
     runs, n, along = places, lanes, 0
     if pitch == 1:
         runs, n, along = 1, places, 1
-    elif settings[WIDTH] == 0 and lanes == pitch and step == pitch * item_bytes:
+    elif settings[INDEX_BYTES] == 0 and lanes == pitch and step == pitch * item_bytes:
         runs, n = 1, places * pitch
     source += window.offset + (span.start + span.low) * step
     # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.
@@ -3465,7 +3465,7 @@ def _scatter_found(
             if settings[COLUMN_MAJOR] != 0:
                 position = _column_major(spatial, settings[SPATIAL], position)
             index = base + i * weight + position
-        store_element(index_target + i * index_step, index, settings[WIDTH])
+        store_element(index_target + i * index_step, index, settings[INDEX_BYTES])
 
 
 @helper
@@ -3513,16 +3513,16 @@ def _storing(indexed: bool) -> Any:
     def store(settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, rule):
         inner, spare = settings[SPATIAL] - 1, scratch.spare
         size, item_bytes = state_size(kind), element_size(kind)
-        pitch, width, line = settings[PITCH], settings[WIDTH], settings[LINE]
+        pitch, index_bytes, line = settings[PITCH], settings[INDEX_BYTES], settings[LINE]
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
         stride, out_step, index_step = axis[STRIDE], axis[OUT_STEP], axis[OTHER_STEP]
         row_out, row_index = row_axis[OUT_STEP], row_axis[OTHER_STEP]
         blank = narrowed(settings[BLANK], rule.flip)
         # States that stand side by side, in the line and in the outputs.
-        plain = out_step == item_bytes and (width == 0 or index_step == width)
+        plain = out_step == item_bytes and (index_bytes == 0 or index_step == index_bytes)
         if pitch > 1:
             plain = settings[LANE_OUT] == item_bytes and (
-                width == 0 or settings[LANE_OTHER] == width
+                index_bytes == 0 or settings[LANE_OTHER] == index_bytes
             )
         plain = plain and settings[COLUMN_MAJOR] == 0
         # One run of all places, or one of the lanes of each place.
@@ -3573,7 +3573,7 @@ def _storing(indexed: bool) -> Any:
                             base + places.origin if direct else places.origin,
                             planes.base,
                             weight if direct else 0,
-                            width if direct else 8,
+                            index_bytes if direct else 8,
                         ),
                         blank,
                         past,
@@ -3632,10 +3632,10 @@ def _store_winner(settings, spatial, plane, position, target, index_target, base
     """Store the element at a position of a plane, and its index if indices are wanted."""
     element = _address(settings, spatial, plane, position)
     store_integer(flip, target, load_integer(flip, element))
-    if settings[WIDTH] != 0:
+    if settings[INDEX_BYTES] != 0:
         if settings[COLUMN_MAJOR] != 0:
             position = _column_major(spatial, settings[SPATIAL], position)
-        store_element(index_target, base + position, settings[WIDTH])
+        store_element(index_target, base + position, settings[INDEX_BYTES])
 
 
 def direct(width, is_float):
@@ -3698,8 +3698,8 @@ def direct(width, is_float):
                     continue
                 if window.total == 0:
                     store_integer(rule.flip, target, blank)
-                    if settings[WIDTH] != 0:
-                        store_element(index_target, -1, settings[WIDTH])
+                    if settings[INDEX_BYTES] != 0:
+                        store_element(index_target, -1, settings[INDEX_BYTES])
                     continue
                 first = plane + window.offset
                 _key, place = window_winner(first, box, axes, window.total, rule)
@@ -3722,7 +3722,7 @@ def whole(width):
     @entry
     def chunk(walk, x, out, indices, begin, end):
         settings, batch, spatial = pool_tables(walk)
-        share, dense, index_bytes = settings[SHARE], settings[DENSE], settings[WIDTH]
+        share, dense, index_bytes = settings[SHARE], settings[DENSE], settings[INDEX_BYTES]
         # Nothing of the walk is read again for each plane: 0.6 of the time.
         plain = dense != 0 and settings[COLUMN_MAJOR] == 0
         axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)

@@ -981,7 +981,7 @@ TILE = 5  # lines, transposed: innermost output positions taken together
 SHARE = 6  # in an item; lines, transposed: rows of output positions; direct: positions; planes with one window: planes
 SCRATCH = 7  # lines: bytes of scratch memory
 DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
-WIDTH = 9  # bytes of an index; 0: no indices are wanted
+INDEX_BYTES = 9  # of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
 PLANE = 11  # positions of a spatial plane
 LINE = 12  # lines, packed: states from one line to the next
@@ -1525,7 +1525,7 @@ def _set_finder(finder, settings, spatial, windows, planes, plane_step, columns,
     for i in range(SETTINGS):
         finder[i] = settings[i]
     finder[BATCH] = 1
-    finder[WIDTH] = 8
+    finder[INDEX_BYTES] = 8
     finder[LANES], finder[LANE_OUT], finder[LANE_OTHER] = columns, item_bytes, 8
     finder[LANE_WEIGHT] = finder[PAST] = 0
     at_once = settings[PLANES] if planes > 1 else 1

@@ -1612,7 +1612,7 @@ TILE = 5  # lines, transposed: innermost output positions taken together
 SHARE = 6  # in an item; lines, transposed: rows of output positions; direct: positions; planes with one window: planes
 SCRATCH = 7  # lines: bytes of scratch memory
 DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
-WIDTH = 9  # bytes of an index; 0: no indices are wanted
+INDEX_BYTES = 9  # of an index; 0: no indices are wanted
 COLUMN_MAJOR = 10  # indices count so within the spatial plane
 PLANE = 11  # positions of a spatial plane
 LINE = 12  # lines, packed: states from one line to the next
@@ -3173,7 +3173,7 @@ def _make_lines(
     runs, n, along = places, lanes, 0
     if pitch == 1:
         runs, n, along = 1, places, 1
-    elif settings[WIDTH] == 0 and lanes == pitch and step == pitch * item_bytes:
+    elif settings[INDEX_BYTES] == 0 and lanes == pitch and step == pitch * item_bytes:
         runs, n = 1, places * pitch
     source += window.offset + (span.start + span.low) * step
     # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.

@@ -212,7 +212,7 @@ class Windows:
         """Those that walks by lines and window by window have in common."""
         kernel = self._kernel
         settings = np.zeros(kernel.SETTINGS, np.int64)
-        settings[kernel.WIDTH] = self._index_bytes
+        settings[kernel.INDEX_BYTES] = self._index_bytes
         settings[kernel.PLANE] = self._plane
         settings[kernel.DENSE] = self._dense_step(axes.spatial)
         settings[kernel.BATCH] = len(axes.batch)

@@ -38,6 +38,7 @@ from pool_settings import (
     BATCH,
     BUFFER,
     GAP_BYTES,
+    INDEX_BYTES,
     LINE,
     NEAR_STRIDE,
     PAST,
@@ -48,7 +49,6 @@ from pool_settings import (
     SPATIAL,
     TALL,
     TILE,
-    WIDTH,
     pool_tables,
 )
 from pool_state import element_size, state_size
@@ -228,7 +228,7 @@ def _make_lines(
     runs, n, along = places, lanes, 0
     if pitch == 1:
         runs, n, along = 1, places, 1
-    elif settings[WIDTH] == 0 and lanes == pitch and step == pitch * item_bytes:
+    elif settings[INDEX_BYTES] == 0 and lanes == pitch and step == pitch * item_bytes:
         runs, n = 1, places * pitch
     source += window.offset + (span.start + span.low) * step
     # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.

@@ -44,18 +44,18 @@ def store_places(
     base: Any,
     weight: Any,
     blanks: Any,
-    width: Any,
+    size: Any,
     past: Any,
     rule: Any,
 ) -> Any:
-    """Store n indices of 8, 4 or 2 bytes (`width`), contiguously from `address` on, of what search_rows found.
+    """Store n indices of 8, 4 or 2 bytes (`size`), contiguously from `address` on, of what search_rows found.
 
     Or of what search_transposed did. That of row r is base + r * weight; where there are `blanks`, that of nothing but
     NaN is 0. `past`: indices go past the caches.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, best, where, base, weight, blanks, width, past = values[:9]
+        address, n, best, where, base, weight, blanks, size, past = values[:9]
         rule = _rule(builder, signature, values)
         element, i64 = rule.flip.type, n.type
         unless_blank = _unless(builder, blanks, i64)
@@ -75,7 +75,7 @@ def store_places(
                 index_if_nan = builder.and_(index, _splat(builder, unless_blank, wide))
                 index = builder.select(nan, index_if_nan, index)
                 for bits in (64, 32, 16):
-                    with builder.if_then(builder.icmp_signed("==", width, i64(bits // 8))):
+                    with builder.if_then(builder.icmp_signed("==", size, i64(bits // 8))):
                         stored = ir.VectorType(ir.IntType(bits), lanes)
                         narrowed = builder.trunc(index, stored) if bits < 64 else index
                         _store_past(

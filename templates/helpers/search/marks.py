@@ -308,11 +308,11 @@ def one_hot_run(address, count, place, mark, past, flip):
 
 
 @helper
-def zero_positions(table, address, width, past, begin, end):
-    """Set the elements at positions begin to end of a row-major walk to 0."""
+def zero_positions(table, address, size, past, begin, end):
+    """Set the elements, of `size` bytes, at positions begin to end of a row-major walk to 0."""
     step = axis_entry(table, table.rank - 1, AXIS_STRIDE)
     position = begin
     while position < end:
         offset, _, count = run_at(table, position, end)
         position += count
-        zero_run_past(address + offset, count, step, width, past)
+        zero_run_past(address + offset, count, step, size, past)

@@ -215,7 +215,7 @@ class Search:
             kernel.TILE: strategy.tile,
             kernel.PARTS: parts,
             kernel.PART_WEIGHT: visit.reduced[0].other_stride if split else 0,
-            kernel.WIDTH: self._out_size,
+            kernel.OUT_BYTES: self._out_size,
             kernel.BLANKS: self._blanks,
             kernel.MARK: self._marking.mark if self._marking else 0,
             kernel.OVERLAP: strategy.overlap[0],
@@ -245,7 +245,7 @@ class Search:
         outermost, *runs = reduced
         places.append(outermost._replace(other_stride=pair * elements(kept)))
         groups = coalesce(by_memory(places))
-        settings = settings | {kernel.PARTS: 1, kernel.WIDTH: pair}
+        settings = settings | {kernel.PARTS: 1, kernel.OUT_BYTES: pair}
         return search_walk(settings, table(groups), table(runs))
 
     def _is_short(

@@ -127,7 +127,7 @@ class Marking:
         """What sets all elements of an output to 0."""
         axes = table(coalesce(everything))
         settings = [0] * kernel.ZERO_SETTINGS
-        settings[kernel.ZERO_WIDTH] = self.item_size
+        settings[kernel.ZERO_BYTES] = self.item_size
         settings[kernel.ZERO_PAST] = past
         settings[kernel.ZERO_RANK] = len(axes)
         return Stores(walk_of(settings, axes), elements(everything))
