@@ -541,7 +541,7 @@ def test_the_axis_of_vectors(
 ) -> None:
     """Vectors lie along short groups, or short runs of groups, that are many and near to each other."""
     strategies = search_strategy.Strategies(
-        item_size=4, out_size=8, one_hot=False, last=False, far=False
+        element_bytes=4, out_bytes=8, one_hot=False, last=False, far=False
     )
     axis = Axis(kept[0], 4 * kept[1], 8)
     outer, run = Axis(50, 4 * kept[0] * kept[1], n), Axis(n, 4, 1)
@@ -563,7 +563,7 @@ def test_short_groups_of_elements_apart(elements: int, name: str) -> None:
     host = Hardmax(axes=(2,), nan="propagates", input=given, output=given)
     size = wide.itemsize
     strategies = search_strategy.Strategies(
-        item_size=size, out_size=size, one_hot=True, last=False, far=False
+        element_bytes=size, out_bytes=size, one_hot=True, last=False, far=False
     )
     for x, across in (
         (wide[..., ::2], True),

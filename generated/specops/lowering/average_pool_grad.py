@@ -47,7 +47,7 @@ class AveragePoolGrad:
         output: Tensor,
     ) -> None:
         self._dtype = input.dtype
-        self._item_bytes = input.numpy_dtype.itemsize
+        self._element_bytes = input.numpy_dtype.itemsize
         holders = math.prod(ceildiv(w, s) for w, s in zip(window, strides, strict=True))
         self._width = sum_width(input.dtype, holders)
         spatial = output.sizes[len(output.sizes) - len(window) :]
@@ -66,7 +66,7 @@ class AveragePoolGrad:
         elements = math.prod(output.sizes)
         self._empty = elements == 0
         self._no_windows = math.prod(input.sizes) == 0
-        self._moved = (math.prod(input.sizes) + elements) * self._item_bytes
+        self._moved = (math.prod(input.sizes) + elements) * self._element_bytes
         self._large = self._moved >= machine.LARGE_BYTES
         self._output = output
         self._plans = Plans(self._plan)
@@ -105,18 +105,18 @@ class AveragePoolGrad:
         line_states = pooling.LINE_BYTES // state_bytes
         pitch = max(1, min(lanes, line_states // min(n + window - 1, 2 * window - 1)))
         tile = max(1, min(n, max(line_states // pitch, 2 * window - 1) - window + 1))
-        share = max(1, pooling.ITEM_BYTES // (tile * pitch * self._item_bytes))
+        share = max(1, pooling.ITEM_BYTES // (tile * pitch * self._element_bytes))
         line_bytes = (tile + window - 1) * pitch * state_bytes
         together = 1
         if pitch == 1 and tile == n and share >= rows:
-            plane_bytes = rows * n * self._item_bytes
+            plane_bytes = rows * n * self._element_bytes
             together = min(pooling.LINE_BYTES // line_bytes, pooling.ITEM_BYTES // plane_bytes)
             together = max(1, min(together, beside))
         settings = self._windows.settings(axes)
         settings[kernel.PITCH], settings[kernel.TILE], settings[kernel.SHARE] = pitch, tile, share
         settings[kernel.PLANES] = together
         settings[kernel.BUFFER] = pooling.line_buffer_bytes(kernel, together * line_bytes)
-        spare = max(tile, pitch) * self._item_bytes
+        spare = max(tile, pitch) * self._element_bytes
         settings[kernel.SCRATCH] = 4 * settings[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
         past = machine.goes_past(self._output, out_strides, self._moved)
         settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, settings)
@@ -132,13 +132,13 @@ class AveragePoolGrad:
             return False
         steps = [(axis.size, axis.out_step) for axis in spatial]
         elements = math.prod(n for n, _ in steps)
-        return merge(steps) in ([], [(elements, self._item_bytes)])
+        return merge(steps) in ([], [(elements, self._element_bytes)])
 
     def _of_whole(self, axes: Axes) -> Plan:
         """The plan for that: 0.03 to 0.2 of the time of lines."""
         axes = axes.one_by_one()
         elements = math.prod(axis.size for axis in axes.spatial)
-        share = max(1, pooling.ITEM_BYTES // (elements * self._item_bytes))
+        share = max(1, pooling.ITEM_BYTES // (elements * self._element_bytes))
         settings = self._windows.settings(axes)
         settings[kernel.PLANE], settings[kernel.SHARE] = elements, share
         items = ceildiv(math.prod(axis.size for axis in axes.batch), share)

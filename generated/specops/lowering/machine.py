@@ -29,17 +29,21 @@ MOVED_PAST_BYTES = 3 << 23
 BESIDE = 400  # columns that narrow rows taken as one have, at most, about
 
 
-def whole_lines(n: int, item: int) -> int:
+def whole_lines(n: int, element_bytes: int) -> int:
     """The least number of elements from n on that fills cache lines.
 
     >>> whole_lines(3, 4), whole_lines(17, 4)
     (16, 32)
     """
-    return n + -n % (CACHE_LINE // item)
+    return n + -n % (CACHE_LINE // element_bytes)
 
 
 def outgrows(
-    limit: int, sizes: Sequence[int], strides: Sequence[int], out_strides: Sequence[int], item: int
+    limit: int,
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    out_strides: Sequence[int],
+    element_bytes: int,
 ) -> bool:
     """Whether an output has `limit` bytes, or half as many while it and its input, with their gaps, span twice as many.
 
@@ -48,9 +52,9 @@ def outgrows(
     >>> outgrows(64, [4, 3], [36, 4], [12, 4], 4)
     True
     """
-    size = math.prod(sizes) * item
+    size = math.prod(sizes) * element_bytes
     steps = zip(sizes, strides, out_strides, strict=True)
-    span = 2 * item + sum((n - 1) * (abs(step) + abs(out)) for n, step, out in steps)
+    span = 2 * element_bytes + sum((n - 1) * (abs(step) + abs(out)) for n, step, out in steps)
     return size >= limit or (2 * size >= limit and span >= 2 * limit)
 
 

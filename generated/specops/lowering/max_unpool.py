@@ -47,15 +47,15 @@ class MaxUnpool:
 
     def __init__(self, *, input: Tensor, indices: Tensor, output: Tensor) -> None:
         self._sizes, self._out_sizes = input.sizes, output.sizes
-        self._item_bytes = input.numpy_dtype.itemsize
+        self._element_bytes = input.numpy_dtype.itemsize
         self._index_bytes = indices.numpy_dtype.itemsize
         self._elements = math.prod(output.sizes)
         self._given = math.prod(input.sizes)
         # Of the batch and the channels, where both have them alike.
         sizes = zip(self._sizes[:2], self._out_sizes[:2], strict=False)
         self._planes = math.prod(n for n, _ in takewhile(lambda pair: pair[0] == pair[1], sizes))
-        moved = self._elements * self._item_bytes
-        moved += self._given * (self._item_bytes + self._index_bytes)
+        moved = self._elements * self._element_bytes
+        moved += self._given * (self._element_bytes + self._index_bytes)
         self._large = moved >= machine.LARGE_BYTES
         self._plans = Plans(self._plan)
 
@@ -73,14 +73,14 @@ class MaxUnpool:
 
     def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides."""
-        return [_UNPOOL(8 * self._item_bytes)]
+        return [_UNPOOL(8 * self._element_bytes)]
 
     def _plan(self, strides: Strides, index_strides: Strides, out_strides: Strides) -> _PlanPair:
         axes = [Axis(*axis) for axis in zip(self._sizes, strides, index_strides, strict=True)]
         merged = coalesce(axes) or [Axis(1, 0, 0)]
         given = [BatchAxis(n, step, 0, index_step, 0) for n, step, index_step in merged]
         places = merge(zip(self._out_sizes, out_strides, strict=True))
-        taken = [BatchAxis(n, step, 0, 0, 0) for n, step in places or [(1, self._item_bytes)]]
+        taken = [BatchAxis(n, step, 0, 0, 0) for n, step in places or [(1, self._element_bytes)]]
         settings = [0] * kernel.SETTINGS
         settings[kernel.GIVEN_AXES], settings[kernel.OUT_AXES] = len(given), len(taken)
         settings[kernel.INDEX_BYTES] = self._index_bytes
@@ -92,7 +92,7 @@ class MaxUnpool:
             settings[kernel.SHARE], settings[kernel.GIVEN_SHARE] = share, elements
             items = ceildiv(self._elements, share)
             walk = walk_of(settings, given, taken)
-            return Plan(_UNPOOL(8 * self._item_bytes), walk, items)
+            return Plan(_UNPOOL(8 * self._element_bytes), walk, items)
 
         alone, planes = None, self._planes
         if planes > 1:

@@ -37,7 +37,7 @@ def plane_table(
     kept: int,
     planes: int,
     lanes: int,
-    item_bytes: int,
+    element_bytes: int,
     sums: str | None,
 ) -> PlaneTable:
     """The table for items of so many planes.
@@ -56,7 +56,7 @@ def plane_table(
     entries = _vectors(elements, span + rows.reach * line + columns.reach, lanes)
     results = _vectors(windows, result_span, lanes)
     head = np.array([span, result_span, len(entries), len(results)])
-    parts = [head, _entries(entries, item_bytes), _entries(results, item_bytes)]
+    parts = [head, _entries(entries, element_bytes), _entries(results, element_bytes)]
     if sums is not None:
         divisors = np.ones(windows.shape, sums)
         divisors[:, rows.windows, columns.windows] = np.outer(rows.divisors(), columns.divisors())
@@ -75,14 +75,14 @@ def _vectors(states: npt.NDArray[Any], count: int, lanes: int) -> npt.NDArray[An
     return np.pad(first, (0, whole - len(first))).reshape(-1, lanes)
 
 
-def _entries(used: npt.NDArray[np.bool_], item_bytes: int) -> npt.NDArray[np.int64]:
+def _entries(used: npt.NDArray[np.bool_], element_bytes: int) -> npt.NDArray[np.int64]:
     """Of each vector: a mask of the lanes in use, one of as many first lanes, bytes of the elements before.
 
     >>> _entries(np.array([[0, 1, 1, 0], [0, 1, 0, 0]], np.bool_), 4).tolist()
     [[6, 3, 0], [2, 1, 8]]
     """
     counts = np.count_nonzero(used, axis=1)
-    before = (np.cumsum(counts) - counts) * item_bytes
+    before = (np.cumsum(counts) - counts) * element_bytes
     first = np.arange(used.shape[1]) < counts[:, np.newaxis]
     return np.stack([_masks(used), _masks(first), before], axis=1)
 

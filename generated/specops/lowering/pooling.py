@@ -158,7 +158,7 @@ class Windows:
         self._out_sizes = output.sizes
         self._batch = len(self._sizes) - len(window)
         self._windows = list(zip(window, strides, dilations, start_padding, strict=True))
-        self._item_bytes = input.numpy_dtype.itemsize
+        self._element_bytes = input.numpy_dtype.itemsize
         self._state_bytes = state_bytes
         self._index_bytes = index_bytes
         self._buffers = buffers
@@ -191,7 +191,7 @@ class Windows:
         kernel = self._kernel
         axes = axes.one_by_one()
         settings = self.settings(axes)
-        share = max(1, ITEM_BYTES // self._item_bytes)
+        share = max(1, ITEM_BYTES // self._element_bytes)
         settings[kernel.SHARE] = share
         settings[kernel.EDGE] = self._edge(axes.spatial[-1]) if grouped else 0
         windows = math.prod(axis.out_size for axis in axes.spatial)
@@ -251,7 +251,7 @@ class Windows:
 
     def _edge(self, axis: SpatialAxis) -> int:
         """By how many columns windows of a group may lie apart; 0 where each is joined by itself."""
-        adjoin = axis.step == self._item_bytes
+        adjoin = axis.step == self._element_bytes
         least = axis.stride * ceildiv(self._grouped, 1 if adjoin else APART_GROUPED)
         grouped = self._grouped > 0 and axis.dilation == 1 and axis.window > max(least, EDGE)
         return EDGE if grouped else 0
@@ -260,15 +260,15 @@ class Windows:
         """Bytes from one position of a plane to the next in the input, where one step serves; else 0."""
         dense = merge((axis.size, axis.step, axis.weight) for axis in spatial)
         if not dense:
-            return self._item_bytes
+            return self._element_bytes
         (_, step, weight), *more = dense
         return step if not more and weight == 1 else 0
 
     def _take_lane(self, batch: list[BatchAxis], last: SpatialAxis) -> BatchAxis:
         """The batch axis whose elements adjoin, taken out of `batch`, where those of the last axis do not."""
-        if last.step != self._item_bytes or last.size == 1:
+        if last.step != self._element_bytes or last.size == 1:
             for axis in batch:
-                if axis.size > 1 and axis.step == self._item_bytes:
+                if axis.size > 1 and axis.step == self._element_bytes:
                     batch.remove(axis)
                     return axis
         return NO_LANE
@@ -277,7 +277,7 @@ class Windows:
         self, spatial: list[SpatialAxis], strides: Strides, out_strides: Strides
     ) -> WalkParts | None:
         """A walk for small planes whose states are packed; None for others, and where they do not adjoin."""
-        kernel, size, state_bytes = self._kernel, self._item_bytes, self._state_bytes[0]
+        kernel, size, state_bytes = self._kernel, self._element_bytes, self._state_bytes[0]
         *outer, rows, columns = spatial
         lanes, plane = kernel.VECTOR_BYTES // state_bytes, rows.pitch * columns.pitch
         # As many vectors as rows have otherwise, or fewer: 0.2 to 1 of the time.
@@ -313,7 +313,7 @@ class Windows:
 
     def _set_lines(self, settings: Words, state_bytes: int, axes: Axes) -> int:
         """Set how lines of such states are taken together; returns how many items there are, 0 if such do not serve."""
-        kernel, size = self._kernel, self._item_bytes
+        kernel, size = self._kernel, self._element_bytes
         lane, batch, spatial = axes
         last = spatial[-1]
         out_n, stride, reach = last.out_size, last.stride, last.reach

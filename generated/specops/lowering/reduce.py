@@ -136,7 +136,7 @@ class Reduce:
     ) -> None:
         self.axes = frozenset(axes)
         self._sizes = input.sizes
-        self._item_size = input.numpy_dtype.itemsize
+        self._element_bytes = input.numpy_dtype.itemsize
         fold, finish, empty = _FUNCTIONS[function]
         width, least, greatest, flip, infinity = keys_of(input.dtype)
         unsigned = input.dtype.startswith("U")
@@ -161,16 +161,16 @@ class Reduce:
         total = math.prod(n for a, n in enumerate(self._sizes) if a in self.axes)
         self._empty = total == 0 or 0 in output.sizes
         self._rule = (flip, nan_key, infinity or 0, finish, total, unsigned)
-        input_bytes = math.prod(self._sizes) * self._item_size
+        input_bytes = math.prod(self._sizes) * self._element_bytes
         self._output = output
-        self._moved = input_bytes + math.prod(output.sizes) * self._item_size
+        self._moved = input_bytes + math.prod(output.sizes) * self._element_bytes
         self._large = input_bytes >= machine.LARGE_BYTES
-        narrow = self._item_size < 4
+        narrow = self._element_bytes < 4
         self._near = input_bytes <= (NARROW_NEAR_BYTES if narrow else NEAR_BYTES)
         self._near_rows = input_bytes <= (NARROW_NEAR_ROWS_BYTES if narrow else NEAR_BYTES)
         self._uncached = input_bytes > machine.UNCACHED_BYTES and state.any_number
         self._least_columns = LEAST_COLUMNS
-        self._most_short = SHORT_WIDE if self._item_size == 8 else SHORT
+        self._most_short = SHORT_WIDE if self._element_bytes == 8 else SHORT
         if fold == "exponentials":
             self._least_columns, self._most_short = LEAST_EXPONENTIALS, SHORT_EXPONENTIALS
         waits = input_bytes >= machine.FAR_BYTES and not state.slow
@@ -270,11 +270,11 @@ class Reduce:
 
     def _lanes_across(self, kept: list[Axis], reduced: list[Axis]) -> bool:
         """Whether lanes lie along the innermost kept axis, which another may become, not along a reduced one."""
-        if planes.lone_columns(kept, reduced, self._item_size):
+        if planes.lone_columns(kept, reduced, self._element_bytes):
             return False
         total = elements(reduced)
         columns = bool(kept) and (total == 1 or kept[-1].stride < reduced[-1].stride)
-        small = columns and planes.small_planes(kept, reduced, self._item_size)
+        small = columns and planes.small_planes(kept, reduced, self._element_bytes)
         if small and kept[-1].size >= self._least_columns:
             return True
         if kept and (total <= self._most_short if not columns else kept[-1].size * total <= FEW):
@@ -293,7 +293,7 @@ class Reduce:
             fold=_ROWS,
             items=elements(kept),
             positions=total,
-            part_bytes=total * self._item_size,
+            part_bytes=total * self._element_bytes,
         )
 
     def _runs(self, kept: list[Axis], reduced: list[Axis]) -> _Strategy | None:
@@ -301,7 +301,7 @@ class Reduce:
         if not kept or len(reduced) < 2:
             return None
         n, step, _ = reduced[-1]
-        if step != self._item_size or n > self._short:
+        if step != self._element_bytes or n > self._short:
             return None
         width = kept[-1].size
         by_groups = kept[-1].stride < reduced[-2].stride
@@ -312,14 +312,14 @@ class Reduce:
             fold=_RUNS,
             items=items,
             positions=positions,
-            part_bytes=positions * n * tile * self._item_size,
+            part_bytes=positions * n * tile * self._element_bytes,
             tile=tile,
         )
 
     def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Strategy | None:
         """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
         whole = kept[-1].size if kept else 0
-        last = planes.cut_planes(kept, reduced, self._item_size)
+        last = planes.cut_planes(kept, reduced, self._element_bytes)
         if not last:
             return None
         columns = kept[-1].size
@@ -333,7 +333,7 @@ class Reduce:
         )
 
     def _columns(self, kept: list[Axis], reduced: list[Axis]) -> _Strategy:
-        size = self._item_size
+        size = self._element_bytes
         width, stride, _ = kept[-1]
         widest = tile = min(TILE_BYTES // size, TILE) if stride == size else APART_TILE
         tile = machine.whole_lines(evened(width, tile), size)  # all alike
@@ -395,5 +395,5 @@ class Reduce:
             parts = min(strategy.part_bytes // machine.PART_BYTES, PART_ITEMS // strategy.items)
             parts = max(1, min(parts, most))
         if parts == 1 and strategy.fold is _ROWS:
-            parts = planes.parts_in_order(kept, reduced, self._item_size, most)
+            parts = planes.parts_in_order(kept, reduced, self._element_bytes, most)
         return evened(total, parts)

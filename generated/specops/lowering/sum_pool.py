@@ -63,7 +63,7 @@ class SumPool:
                 function, "propagates", window, strides, dilations, start_padding, input, output
             )
         self._dtype = input.dtype
-        self._item_bytes = input.numpy_dtype.itemsize
+        self._element_bytes = input.numpy_dtype.itemsize
         self._p = p or 0.0  # 0: an average
         self._has_roots = self._p > 1
         self._operation = operation(p)
@@ -140,7 +140,7 @@ class SumPool:
         if self._by_lines:
             axes = self._windows.axes(strides, out_strides)
             limits = _limits(self._dtype, self._width, self._operation)
-            parts = transposed_walk(kernel, axes, self._item_bytes, self._width // 8, limits)
+            parts = transposed_walk(kernel, axes, self._element_bytes, self._width // 8, limits)
             if parts is not None:
                 return parts, _TRANSPOSED(self._dtype, self._width, self._operation)
         parts = self._windows.walk(strides, out_strides, by_lines=self._by_lines)

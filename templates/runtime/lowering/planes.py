@@ -20,7 +20,7 @@ CORE_CACHE_BYTES = 1 << 22  # input that no longer stays in a core's own cache
 RUN_BYTES = 1 << 10  # least part of a group that is split for the order of memory
 
 
-def small_planes(kept: Sequence[Axis], reduced: Sequence[Axis], item: int) -> bool:
+def small_planes(kept: Sequence[Axis], reduced: Sequence[Axis], element_bytes: int) -> bool:
     """Whether groups are the columns of planes so small that each vector of columns is read down all rows at once.
 
     False for many rows of few columns: several such rows are faster taken as one. The last axes are the innermost ones.
@@ -30,15 +30,15 @@ def small_planes(kept: Sequence[Axis], reduced: Sequence[Axis], item: int) -> bo
     >>> small_planes([Axis(64, 4096, 16), Axis(4, 4, 4)], [Axis(256, 16, 0)], 4)
     False
     """
-    if len(kept) < 2 or len(reduced) != 1 or kept[-1].stride != item:
+    if len(kept) < 2 or len(reduced) != 1 or kept[-1].stride != element_bytes:
         return False
     columns, rows = kept[-1].size, reduced[0].size
-    wide = 2 * columns * item >= machine.CACHE_LINE
-    row_bytes = ceildiv(columns * item, machine.CACHE_LINE) * machine.CACHE_LINE
+    wide = 2 * columns * element_bytes >= machine.CACHE_LINE
+    row_bytes = ceildiv(columns * element_bytes, machine.CACHE_LINE) * machine.CACHE_LINE
     return rows * row_bytes <= PLANE_BYTES and (wide or rows <= NARROW_ROWS)
 
 
-def cut_planes(kept: list[Axis], reduced: Sequence[Axis], item: int) -> int:
+def cut_planes(kept: list[Axis], reduced: Sequence[Axis], element_bytes: int) -> int:
     """Cut long planes of few rows, in place; returns the columns of the last piece, of small planes all, of others 0.
 
     >>> kept = [Axis(8, 12000, 12000), Axis(1000, 4, 4)]
@@ -48,17 +48,17 @@ def cut_planes(kept: list[Axis], reduced: Sequence[Axis], item: int) -> int:
     if not kept:
         return 0
     columns, step, other = kept[-1]
-    few = len(reduced) == 1 and reduced[0].size <= FEW_ROWS and step == item
-    if few and columns * item > CUT_BYTES:
-        each = ceildiv(columns, ceildiv(columns * item, CUT_BYTES))
-        each = machine.whole_lines(each, item)  # pieces nearly alike
+    few = len(reduced) == 1 and reduced[0].size <= FEW_ROWS and step == element_bytes
+    if few and columns * element_bytes > CUT_BYTES:
+        each = ceildiv(columns, ceildiv(columns * element_bytes, CUT_BYTES))
+        each = machine.whole_lines(each, element_bytes)  # pieces nearly alike
         number = ceildiv(columns, each)
         kept[-1:] = [Axis(number, step * each, other * each), Axis(each, step, other)]
         return columns - (number - 1) * each
-    return columns if small_planes(kept, reduced, item) else 0
+    return columns if small_planes(kept, reduced, element_bytes) else 0
 
 
-def lone_columns(kept: Sequence[Axis], reduced: Sequence[Axis], item: int) -> bool:
+def lone_columns(kept: Sequence[Axis], reduced: Sequence[Axis], element_bytes: int) -> bool:
     """Whether columns, with gaps between them or their rows, are so few that lanes had better lie down each of them.
 
     Groups of many rows take 0.02 to 0.9 of the time so. The last axes are the innermost ones.
@@ -73,12 +73,14 @@ def lone_columns(kept: Sequence[Axis], reduced: Sequence[Axis], item: int) -> bo
     (columns, step, _), (rows, pitch, _) = kept[-1], reduced[-1]
     if rows < LONE_ROWS or not 0 < abs(pitch) <= LONE_PITCH:
         return False
-    if step == item:
-        return columns <= LONE_COLUMNS and abs(pitch) != columns * item
-    return columns * item <= LONE_BYTES
+    if step == element_bytes:
+        return columns <= LONE_COLUMNS and abs(pitch) != columns * element_bytes
+    return columns * element_bytes <= LONE_BYTES
 
 
-def parts_in_order(kept: Sequence[Axis], reduced: Sequence[Axis], item: int, most: int) -> int:
+def parts_in_order(
+    kept: Sequence[Axis], reduced: Sequence[Axis], element_bytes: int, most: int
+) -> int:
     """Into how many parts groups of rows are split, at most, so that memory is walked in order; 1 if that does not pay.
 
     Where groups lie within the outermost reduced axis, it is walked so by this axis's parts.
@@ -93,7 +95,7 @@ def parts_in_order(kept: Sequence[Axis], reduced: Sequence[Axis], item: int, mos
     if not kept or kept[-1].stride >= abs(outermost.stride):
         return 1
     total = elements(reduced)
-    beyond_core = elements(kept) * total * item >= CORE_CACHE_BYTES
-    if not beyond_core or total * item // outermost.size < RUN_BYTES:
+    beyond_core = elements(kept) * total * element_bytes >= CORE_CACHE_BYTES
+    if not beyond_core or total * element_bytes // outermost.size < RUN_BYTES:
         return 1
     return max(1, min(outermost.size, most))

@@ -68,7 +68,7 @@ class _Tile(NamedTuple):
 
 
 def transposed_walk(
-    kernel: Any, axes: Axes, item_bytes: int, state_bytes: int, limits: Limits
+    kernel: Any, axes: Axes, element_bytes: int, state_bytes: int, limits: Limits
 ) -> WalkParts | None:
     """The walk where it pays, else None; for states without positions."""
     *others, rows, columns = axes.spatial
@@ -76,7 +76,7 @@ def transposed_walk(
     if others or not batch:
         return None
     beside = axes.lane != NO_LANE
-    planes, lanes = batch[-1], kernel.VECTOR_BYTES // item_bytes
+    planes, lanes = batch[-1], kernel.VECTOR_BYTES // element_bytes
     shortest, spare = limits.far, SPARE if beside else SPARE_FAR
     if rows.size * columns.size <= NEAR:
         shortest, spare = limits.near_beside if beside else limits.near, SPARE
@@ -86,18 +86,18 @@ def transposed_walk(
     if not all(_serves(axis, shortest, limits.longest) for axis in (rows, columns)):
         return None
     tile = _Tile(rows, columns, rows.out_size, columns.out_size)
-    positions = TILE * item_bytes // state_bytes
+    positions = TILE * element_bytes // state_bytes
     if beside:
         tile = _reduced(tile, positions)
-        serves = planes.out_step == item_bytes and tile.pays(limits.read)
+        serves = planes.out_step == element_bytes and tile.pays(limits.read)
     else:
         few = rows.size * columns.size <= limits.plane and tile.pays(limits.read_plane)
         clash = any(_clash(step, lanes) for step in (planes.step, planes.out_step))
-        serves = few and not clash and _adjoin(kernel, rows, columns, item_bytes)
+        serves = few and not clash and _adjoin(kernel, rows, columns, element_bytes)
     items = vectors * ceildiv(rows.out_size, tile.share) * ceildiv(columns.out_size, tile.width)
     items *= math.prod(axis.size for axis in batch[:-1])
     # One item is for one thread, lines are for all.
-    moved = lanes * item_bytes * (tile.read + tile.share * tile.width)
+    moved = lanes * element_bytes * (tile.read + tile.share * tile.width)
     alone = items == 1 and moved >= machine.LARGE_BYTES
     if not serves or alone or tile.positions > positions:
         return None
@@ -124,7 +124,7 @@ def _clash(step: int, lanes: int) -> bool:
     return lanes * math.gcd(step, CLASH_BYTES) >= CLASH_BYTES
 
 
-def _adjoin(kernel: Any, rows: SpatialAxis, columns: SpatialAxis, item_bytes: int) -> bool:
+def _adjoin(kernel: Any, rows: SpatialAxis, columns: SpatialAxis, element_bytes: int) -> bool:
     """Whether a plane's elements adjoin, and are all in windows, and its outputs do; either fill a unit at least."""
     spatial = rows, columns
     if any(axis.out_size - 1 - axis.padding + axis.window < axis.size for axis in spatial):
@@ -133,7 +133,7 @@ def _adjoin(kernel: Any, rows: SpatialAxis, columns: SpatialAxis, item_bytes: in
     out_along = [(axis.out_size, axis.out_step) for axis in spatial]
     for steps in (along, out_along):
         n = math.prod(size for size, _ in steps)
-        if n * item_bytes < kernel.UNIT_BYTES or merge(steps) != [(n, item_bytes)]:
+        if n * element_bytes < kernel.UNIT_BYTES or merge(steps) != [(n, element_bytes)]:
             return False
     return True
 

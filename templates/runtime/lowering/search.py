@@ -91,9 +91,9 @@ class Search:
         self.axes = frozenset(axes)
         self._last = tie == "last"
         width, least, greatest, flip, infinity = keys_of(input.dtype)
-        self._item_size = width // 8
+        self._element_bytes = width // 8
         self._output = output
-        self._out_size = output.numpy_dtype.itemsize
+        self._out_bytes = output.numpy_dtype.itemsize
         nan_key = greatest if nan == "propagates" else least
         self._kind = (width, infinity is not None)
         self._rule = (flip if better == "greater" else ~flip, nan_key, infinity or 0)
@@ -102,21 +102,21 @@ class Search:
         # Half of random ones are True: of such rows few elements are read.
         self._soon = input.dtype == "BOOL"
         self._blanks = infinity is not None and nan == "ignored"
-        input_bytes = math.prod(self._sizes) * self._item_size
-        self._moved = input_bytes + math.prod(output.sizes) * self._out_size
+        input_bytes = math.prod(self._sizes) * self._element_bytes
+        self._moved = input_bytes + math.prod(output.sizes) * self._out_bytes
         self._large = input_bytes >= machine.LARGE_BYTES
         self._uncached = input_bytes > machine.UNCACHED_BYTES
         self._empty = input_bytes == 0
         self._strategies = Strategies(
-            item_size=self._item_size,
-            out_size=self._out_size,
+            element_bytes=self._element_bytes,
+            out_bytes=self._out_bytes,
             one_hot=mark is not None,
             last=self._last,
             far=input_bytes >= machine.FAR_BYTES,
         )
         self._marking = None
         if mark is not None:
-            self._marking = Marking(mark, self._item_size, self._large)
+            self._marking = Marking(mark, self._element_bytes, self._large)
         self._plans = Plans(self._plan)
 
     def __call__(self, x: Array, out: Array) -> None:
@@ -131,7 +131,7 @@ class Search:
         if zeros is not None:
             _ZERO.run(zeros.walk.at, 0, target, 0, zeros.items, large)
         if rows is not None:
-            places = np.empty(plan.groups * self._item_size, np.uint8)
+            places = np.empty(plan.groups * self._element_bytes, np.uint8)
             at, store = launch.address(places), _MARKED(self._kind[0])
             plan.chunk.run(plan.walk.at, source, at, 0, plan.items, large)
             store.run(rows.walk.at, at, target, 0, rows.items, large)
@@ -162,7 +162,7 @@ class Search:
         kept, reduced = visit.kept, visit.reduced
         marking = self._marking
         past = marking is not None and machine.outgrows(
-            machine.PAST_BYTES, self._sizes, strides, out_strides, self._item_size
+            machine.PAST_BYTES, self._sizes, strides, out_strides, self._element_bytes
         )
         strategy = self._strategies.of(visit, past)
         if marking is None and strategy.lanes is Lanes.PLANES:
@@ -215,7 +215,7 @@ class Search:
             kernel.TILE: strategy.tile,
             kernel.PARTS: parts,
             kernel.PART_WEIGHT: visit.reduced[0].other_stride if split else 0,
-            kernel.OUT_BYTES: self._out_size,
+            kernel.OUT_BYTES: self._out_bytes,
             kernel.BLANKS: self._blanks,
             kernel.MARK: self._marking.mark if self._marking else 0,
             kernel.OVERLAP: strategy.overlap[0],
@@ -253,7 +253,7 @@ class Search:
     ) -> bool:
         """Whether each row is one short run that adjoins, with marks and zeros along one axis at most."""
         runs = visit.reduced[1:] if split else visit.reduced
-        short = len(runs) == 1 and runs[0].size * self._item_size <= kernel.SHORT_BYTES
+        short = len(runs) == 1 and runs[0].size * self._element_bytes <= kernel.SHORT_BYTES
         whole = split or (parts == 1 and len(marks.axes) <= 1 and len(marks.zeros) <= 1)
         along_rows = strategy.lanes is Lanes.ROWS and strategy.contiguous
         return along_rows and short and whole and not marks.past
@@ -270,6 +270,6 @@ class Search:
         split = False
         if parts == 1 and strategy.lanes is Lanes.ROWS and reduced:
             most = machine.PARTIALS // groups
-            parts = planes.parts_in_order(kept, reduced, self._item_size, most)
+            parts = planes.parts_in_order(kept, reduced, self._element_bytes, most)
             split = parts == reduced[0].size
         return evened(total, parts), split

@@ -45,7 +45,7 @@ class Marking:
     """How marks are stored for fixed types and shape: elements of an output of the input's shape and type."""
 
     mark: int  # the bits of one
-    item_size: int  # bytes of an element
+    element_bytes: int
     large: bool  # input of machine.LARGE_BYTES
 
     def of(self, visit: Visit, strategy: Strategy, parts: int, split: bool, past: bool) -> Marks:
@@ -58,7 +58,7 @@ class Marking:
         beforehand, in the output's own order; so are those that go `past` the caches, for which a short row's mark
         would wait (1.7 times).
         """
-        size, columns = self.item_size, strategy.lanes is Lanes.COLUMNS
+        size, columns = self.element_bytes, strategy.lanes is Lanes.COLUMNS
         marked = by_memory(visit.reduced_out)
         marks = table(coalesce(visit.reduced_out))
         if strategy.lanes is Lanes.PLANES:
@@ -97,7 +97,7 @@ class Marking:
         self, kept: list[Axis], marked: list[Axis], past: bool
     ) -> tuple[list[Axis], Stores]:
         """The kept axes of a search that stores places in the order of the output, and what makes marks of these."""
-        size = self.item_size
+        size = self.element_bytes
         order = sorted(range(len(kept)), key=lambda i: -abs(kept[i].other_stride))
         weights = packed_strides([kept[i].size for i in order])
         steps = {i: size * w for i, w in zip(order, weights, strict=True)}
@@ -119,7 +119,7 @@ class Marking:
 
     def _adjoining(self, group: list[Axis], columns: int, tile: int) -> int:
         """How many rows of columns adjoin in the output, in the order of the index; taken off the group's axes."""
-        if tile >= columns and group and group[-1][1:] == (columns * self.item_size, 1):
+        if tile >= columns and group and group[-1][1:] == (columns * self.element_bytes, 1):
             return group.pop().size
         return 1
 
@@ -127,7 +127,7 @@ class Marking:
         """What sets all elements of an output to 0."""
         axes = table(coalesce(everything))
         settings = [0] * kernel.ZERO_SETTINGS
-        settings[kernel.ZERO_BYTES] = self.item_size
+        settings[kernel.ZERO_BYTES] = self.element_bytes
         settings[kernel.ZERO_PAST] = past
         settings[kernel.ZERO_RANK] = len(axes)
         return Stores(walk_of(settings, axes), elements(everything))

@@ -77,8 +77,8 @@ def tile_of(columns: int, most: int, size: int) -> int:
 class Strategies:
     """The strategies of searches for fixed types and shape."""
 
-    item_size: int  # bytes of an element
-    out_size: int  # of an element of the output
+    element_bytes: int
+    out_bytes: int  # of an element of the output
     one_hot: bool  # marks are stored, no indices
     last: bool  # of equal elements that of the greatest index is preferred
     far: bool  # input that the caches hold in part, if at all
@@ -94,9 +94,9 @@ class Strategies:
 
     def _small_planes(self, visit: Visit, past: bool) -> Strategy | None:
         """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
-        kept, reduced, size = visit.kept, visit.reduced, self.item_size
+        kept, reduced, size = visit.kept, visit.reduced, self.element_bytes
         few = bool(reduced) and reduced[0].size <= kernel.BYTE_ROWS
-        if not few or not kept or kept[-1].other_stride != self.out_size:
+        if not few or not kept or kept[-1].other_stride != self.out_bytes:
             return None
         rows = reduced[0].size
         cut = size >= CUT_ITEM_BYTES
@@ -124,7 +124,7 @@ class Strategies:
         """Whether lanes lie along the innermost kept axis, not along a reduced one."""
         if not kept or not reduced:
             return bool(kept)
-        if planes.lone_columns(kept, reduced, self.item_size):
+        if planes.lone_columns(kept, reduced, self.element_bytes):
             return False
         if kept[-1].stride < abs(reduced[-1].stride):
             return True
@@ -132,7 +132,7 @@ class Strategies:
 
     def _lanes_across_few(self, kept: list[Axis], reduced: list[Axis]) -> bool:
         """Whether groups, or their runs, are so few elements, and so near, that lanes had better lie along them."""
-        size = self.item_size
+        size = self.element_bytes
         n, columns = reduced[-1].size, kept[-1].size
         if len(reduced) > 1:
             filled = columns + -columns % (kernel.VECTOR_BYTES // size)
@@ -147,14 +147,14 @@ class Strategies:
 
         The next adjoins in the output, and its elements lie near to each other in the input.
         """
-        if len(kept) < 2 or kept[-2].other_stride != self.out_size:
+        if len(kept) < 2 or kept[-2].other_stride != self.out_bytes:
             return False
-        long = kept[-2].size * self.item_size >= NEXT_BYTES
-        return long and kept[-2].stride <= kernel.NEAR_STEPS[-1] * self.item_size
+        long = kept[-2].size * self.element_bytes >= NEXT_BYTES
+        return long and kept[-2].stride <= kernel.NEAR_STEPS[-1] * self.element_bytes
 
     def _columns(self, visit: Visit) -> Strategy:
         """Lanes along the innermost kept axis, or along the next one."""
-        size, kept, reduced = self.item_size, visit.kept, visit.reduced
+        size, kept, reduced = self.element_bytes, visit.kept, visit.reduced
         if not self.one_hot and self._lanes_along_the_next(kept):
             kept[-2:] = kept[-1], kept[-2]
         across = kept[-1].size
@@ -182,7 +182,7 @@ class Strategies:
 
         Whole axes, until the others are in the order of preference, and a part of the next, which leaves that order.
         """
-        size, reduced = self.item_size, visit.reduced
+        size, reduced = self.element_bytes, visit.reduced
         columns = visit.kept[-1].size
         axes: list[Axis] = []
 
@@ -217,7 +217,7 @@ class Strategies:
         reduced = visit.reduced
         preferred = self._preferred(visit)
         late = False
-        contiguous = bool(reduced) and abs(reduced[-1].stride) == self.item_size
+        contiguous = bool(reduced) and abs(reduced[-1].stride) == self.element_bytes
         if contiguous:
             if reduced[-1].stride < 0:
                 visit.turn(-1)
@@ -226,7 +226,7 @@ class Strategies:
             lanes=Lanes.ROWS,
             contiguous=contiguous,
             items=visit.groups,
-            part_bytes=visit.total * self.item_size,
+            part_bytes=visit.total * self.element_bytes,
             late=late,
             preferred=preferred,
         )
@@ -234,7 +234,7 @@ class Strategies:
     def _preferred(self, visit: Visit) -> Preferred | None:
         """Of a group whose elements all adjoin, though not in the order of the index; its axes are turned forward."""
         runs = merge((axis.size, abs(axis.stride)) for axis in visit.reduced)
-        if visit.ordered or runs != [(visit.total, self.item_size)]:
+        if visit.ordered or runs != [(visit.total, self.element_bytes)]:
             return None
         for i, axis in enumerate(visit.reduced):
             if axis.stride < 0:
