@@ -109,11 +109,6 @@ class WalkParts(NamedTuple):
         return walk_of(self.settings, self.batch, self.spatial)
 
 
-def line_buffer_bytes(kernel: Any, lines: int) -> int:
-    """Of a buffer for so many bytes of lines, in whole lines of the caches."""
-    return ceildiv(lines + kernel.SLACK_BYTES, machine.CACHE_LINE) * machine.CACHE_LINE
-
-
 class Windows:
     """Windows over the last dimensions of a tensor.
 
@@ -222,6 +217,13 @@ class Windows:
         settings[kernel.LANE_OTHER] = axes.lane.other_step
         settings[kernel.LANE_WEIGHT] = axes.lane.weight
         return settings
+
+    def set_scratch(self, settings: Words, lines: int, spare: int) -> None:
+        """Set the bytes of scratch memory: of so many of lines in each buffer, and of a run that is not yet stored."""
+        kernel = self._kernel
+        buffer = ceildiv(lines + kernel.SLACK_BYTES, machine.CACHE_LINE) * machine.CACHE_LINE
+        settings[kernel.BUFFER] = buffer
+        settings[kernel.SCRATCH] = self._buffers * buffer + spare + kernel.VECTOR_BYTES
 
     def fits(self, state_bytes: int, axis: SpatialAxis) -> bool:
         """Whether lines of states of so many bytes along the last axis are not too long."""
@@ -345,11 +347,8 @@ class Windows:
         settings[kernel.LINE] = line
         settings[kernel.TALL] = tall
         settings[kernel.PLANES] = together
-        settings[kernel.BUFFER] = line_buffer_bytes(kernel, together * plane_bytes)
         spare = max(tile, pitch) * (size + 8 if self._index_bytes else size)
-        settings[kernel.SCRATCH] = (
-            self._buffers * settings[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
-        )
+        self.set_scratch(settings, together * plane_bytes, spare)
         sets = planes // beside * ceildiv(beside, together)
         return sets * ceildiv(lane.size, pitch) * ceildiv(out_n, tile) * blocks
 

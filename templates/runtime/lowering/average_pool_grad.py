@@ -112,9 +112,8 @@ class AveragePoolGrad:
         settings = self._windows.settings(axes)
         settings[kernel.PITCH], settings[kernel.TILE], settings[kernel.SHARE] = pitch, tile, share
         settings[kernel.PLANES] = together
-        settings[kernel.BUFFER] = pooling.line_buffer_bytes(kernel, together * line_bytes)
         spare = max(tile, pitch) * self._element_bytes
-        settings[kernel.SCRATCH] = 4 * settings[kernel.BUFFER] + spare + kernel.VECTOR_BYTES
+        self._windows.set_scratch(settings, together * line_bytes, spare)
         past = machine.goes_past(self._output, out_strides, self._moved)
         settings[kernel.PAST] = past and pooling.lanes_go_past(kernel, settings)
         planes = math.prod(axis.size for axis in axes.batch)
