@@ -105,32 +105,23 @@ class MaxPool:
         output: Tensor,
         indices: Tensor | None,
     ) -> None:
-        self._reduction = None
-        if indices is None:
-            self._reduction = reduction(
-                "max",
-                nan,
-                window,
-                strides,
-                dilations,
-                start_padding,
-                input,
-                output,
-            )
+        width, least, greatest, flip, infinity = keys_of(input.dtype)
         self._nan = nan
         self._dtype = input.dtype
         self._column_major = index_order == "column_major"
-        width, least, greatest, flip, infinity = keys_of(input.dtype)
-        self._search = None
-        if indices is not None:
+        self._indexed = indices is not None
+        self._reduction = self._search = None
+        index_bytes = 0
+        if indices is None:
+            self._reduction = reduction(
+                "max", nan, window, strides, dilations, start_padding, input, output
+            )
+        else:
+            index_bytes = indices.numpy_dtype.itemsize
             axes = whole_axes(window, dilations, start_padding, input, output)
             self._most_beside = _searched_beside(width, math.prod(input.sizes), math.prod(window))
             if axes and self._most_beside:
                 self._search = _search(nan, axes, input, indices)
-        index_bytes = 0
-        if indices is not None:
-            index_bytes = indices.numpy_dtype.itemsize
-        self._indexed = index_bytes > 0
         # Without indices a state is as wide as the element.
         self._state_bytes = [w // 8 for w in state_widths(width)] if self._indexed else [width // 8]
         self._windows = Windows(
