@@ -285,8 +285,20 @@ def test_the_median_of_many() -> None:
         assert runner._median(array("d", samples)) == sorted(samples)[count // 2]
 
 
-@pytest.mark.parametrize("wrong", [{"iterations": 0}, {"repeat": 0}, {"iterations": -1}])
-def test_at_least_one_iteration(wrong: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"iterations": 0},
+        {"iterations": -1},
+        {"repeat": 0},
+        {"warmup": -3},
+        {"milliseconds": -1},
+        {"interval": float("nan")},
+        {"verbosity": 3},
+    ],
+)
+def test_timings_that_make_no_sense(wrong: dict[str, Any]) -> None:
+    """Of 5 iterations, a warmup of -3 counted two as cold."""
     with pytest.raises(SpecopsError, match="at least 1"):
         Timing(**wrong)
 

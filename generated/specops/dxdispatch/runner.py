@@ -36,12 +36,15 @@ class Timing:
 
     Attributes:
         iterations: the minimum per dispatch; at least 1.
-        milliseconds: the minimum time per dispatch; None for no longer than its iterations.
+        milliseconds: the minimum time per dispatch, at least 0; None for no longer than its iterations.
         repeat: calls per iteration, whose average is reported; at least 1.
-        interval: the minimum between the starts of iterations, in milliseconds.
-        warmup: initial iterations that count as cold and not as hot; the last is always hot.
+        interval: the minimum between the starts of iterations, in milliseconds; at least 0.
+        warmup: initial iterations that count as cold and not as hot, at least 0; the last is always hot.
         verbosity: 0 for the median of the hot timings, 1 for initialisation, cold and hot timings, 2 for each
             iteration, too.
+
+    Raises:
+        SpecopsError: a number is none of these.
     """
 
     iterations: int = 1
@@ -52,8 +55,13 @@ class Timing:
     verbosity: int = 0
 
     def __post_init__(self) -> None:
-        if self.iterations < 1 or self.repeat < 1:
-            raise SpecopsError("iterations and repeat are at least 1")
+        at_all = self.iterations >= 1 and self.repeat >= 1
+        times = self.interval >= 0 and (self.milliseconds is None or self.milliseconds >= 0)
+        if not (at_all and times and self.warmup >= 0 and self.verbosity in (0, 1, 2)):
+            raise SpecopsError(
+                "iterations and repeat are at least 1, milliseconds, interval and warmup at least 0,"
+                " verbosity is 0, 1 or 2"
+            )
 
 
 class Runner:
