@@ -58,10 +58,10 @@ def state_widths(width: int) -> list[int]:
 
 def _limits() -> Limits:
     """For which windows planes are transposed."""
-    shortest = UNPACKED_NEAR, UNPACKED_BESIDE, UNPACKED
+    near, near_beside, far = UNPACKED_NEAR, UNPACKED_BESIDE, UNPACKED
     if packs():
-        shortest = SHORTEST_NEAR, SHORTEST_NEAR, SHORTEST
-    return Limits(*shortest, PLANE, READ, READ_PLANE)
+        near, near_beside, far = SHORTEST_NEAR, SHORTEST_NEAR, SHORTEST
+    return Limits(near, near_beside, far, plane=PLANE, read=READ, read_plane=READ_PLANE)
 
 
 def _search(nan: str, axes: Sequence[int], input: Tensor, indices: Tensor) -> Search:

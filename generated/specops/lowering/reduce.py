@@ -229,15 +229,15 @@ class Reduce:
         settings[kernel.KEPT_RANK], settings[kernel.REDUCED_RANK] = map(len, tables)
         settings[kernel.RULE :] = self._rule
         return _Plan(
-            strategy.fold(*self._fold),
-            walk_of(settings, *tables),
-            shift,
-            out_shift,
-            strategy.items * parts,
-            groups,
-            parts,
+            chunk=strategy.fold(*self._fold),
+            walk=walk_of(settings, *tables),
+            shift=shift,
+            out_shift=out_shift,
+            items=strategy.items * parts,
+            groups=groups,
+            parts=parts,
             # Whole vectors of the last states are read, too.
-            parts * groups * self._state_bytes + kernel.VECTOR_BYTES,
+            partial_bytes=parts * groups * self._state_bytes + kernel.VECTOR_BYTES,
         )
 
     def _sides(

@@ -189,17 +189,17 @@ class Search:
             search = _SHORT
         one_hot = marking is not None and not marks.after and not split
         return _Plan(
-            search(*self._kind, one_hot),
-            walk,
-            join,
-            visit.shift,
-            visit.out_shift,
-            strategy.items * parts,
-            visit.groups,
-            parts,
-            marks.before,
-            rows,
-            visit.repeated,
+            chunk=search(*self._kind, one_hot),
+            walk=walk,
+            join=join,
+            shift=visit.shift,
+            out_shift=visit.out_shift,
+            items=strategy.items * parts,
+            groups=visit.groups,
+            parts=parts,
+            zeros=marks.before,
+            rows=rows,
+            repeated=visit.repeated,
         )
 
     def _settings(

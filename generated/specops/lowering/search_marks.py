@@ -71,7 +71,7 @@ class Marking:
         group = coalesce(marked)
         one_run = parts == 1 and not split and len(group) == 1 and group[0].stride == size
         if one_run and (columns or not past or group[0].size * size >= PAST_ROW_BYTES):
-            return Marks(marks, table(group), 1, past, kernel.BY_GROUPS)
+            return Marks(marks, table(group), past=past, stored=kernel.BY_GROUPS)
         if columns and parts == 1:
             run = visit.kept[-1]
             if run.other_stride == size and fits:
@@ -79,7 +79,9 @@ class Marking:
                 row_bytes = min(run.size, strategy.tile) * size
                 apart = past and rows == 1 and row_bytes in ZEROS_FIRST_BYTES
                 if not apart:
-                    return Marks(marks, table(group), rows, past, kernel.BY_ROWS)
+                    return Marks(
+                        marks, table(group), zero_rows=rows, past=past, stored=kernel.BY_ROWS
+                    )
         across = [Axis(axis.size, axis.other_stride, 0) for axis in visit.kept]
         group = coalesce(axis._replace(other_stride=0) for axis in marked)
         everything = by_memory(across + group)
@@ -89,7 +91,7 @@ class Marking:
             zero_rows = 1
             if strategy.beside and group[-1].stride == across[-1].stride * across[-1].size:
                 zero_rows = group.pop().size
-            return Marks(marks, table(group), zero_rows, past)
+            return Marks(marks, table(group), zero_rows=zero_rows, past=past)
         by_rows = any(axis in across and axis.stride == size for axis in everything[-1:])
         few = visit.groups * size <= PLACES_BYTES
         if by_rows and few and fits and parts == 1 and not columns:

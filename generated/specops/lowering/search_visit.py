@@ -97,13 +97,13 @@ def visited(
             base += (axis.size - 1) * axis.other_stride
     reduced = by_memory(varying)
     visit = Visit(
-        coalesce(by_memory(kept)),
-        reduced_out,
-        reduced,
-        shift,
-        out_shift,
-        base,
-        tuple(repeated) if slice(0, 1) in repeated else None,
+        kept=coalesce(by_memory(kept)),
+        reduced_out=reduced_out,
+        reduced=reduced,
+        shift=shift,
+        out_shift=out_shift,
+        base=base,
+        repeated=tuple(repeated) if slice(0, 1) in repeated else None,
     )
     if last:  # so that the first visited is the preferred one
         for i in range(len(reduced)):

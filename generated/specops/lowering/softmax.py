@@ -183,14 +183,14 @@ class Softmax:
             second = walk_of(settings, *tables)
             settings[kernel.PHASE] = kernel.MEASURE
         return _Plan(
-            chunk(self._dtype),
-            walk_of(settings, *tables),
-            second,
-            shift,
-            out_shift,
-            strategy.items * parts,
-            groups,
-            parts,
+            chunk=chunk(self._dtype),
+            walk=walk_of(settings, *tables),
+            second=second,
+            shift=shift,
+            out_shift=out_shift,
+            items=strategy.items * parts,
+            groups=groups,
+            parts=parts,
         )
 
     def _sides(

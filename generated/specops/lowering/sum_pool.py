@@ -170,7 +170,15 @@ def _limits(dtype: str, width: int, operation: str) -> Limits:
     if operation in ("lp", "lp_real") or (dtype == "FLOAT16" and not packs()):
         shortest = COSTLY
     longest = LONGEST if dtype == f"FLOAT{width}" else None
-    return Limits(shortest, shortest, shortest, TILE, READ, READ, longest)
+    return Limits(
+        near=shortest,
+        near_beside=shortest,
+        far=shortest,
+        plane=TILE,
+        read=READ,
+        read_plane=READ,
+        longest=longest,
+    )
 
 
 def operation(p: float | None) -> str:
