@@ -389,11 +389,8 @@ class Reduce:
     def _parts(self, kept: list[Axis], reduced: list[Axis], strategy: _Strategy) -> int:
         """The parts of each group, none empty."""
         groups, total = elements(kept), strategy.positions
-        parts = 1
         most = PARTIAL_BYTES // (groups * self._state_bytes)
-        if strategy.items < PART_ITEMS:
-            parts = min(strategy.part_bytes // machine.PART_BYTES, PART_ITEMS // strategy.items)
-            parts = max(1, min(parts, most))
+        parts = machine.parts_for(strategy.items, PART_ITEMS, strategy.part_bytes, most)
         if parts == 1 and strategy.fold is _ROWS:
             parts = planes.parts_in_order(kept, reduced, self._element_bytes, most)
         return evened(total, parts)

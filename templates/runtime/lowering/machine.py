@@ -35,6 +35,22 @@ def whole_lines(n: int, element_bytes: int) -> int:
     return n + -n % (CACHE_LINE // element_bytes)
 
 
+def parts_for(items: int, enough: int, part_bytes: int, most: int) -> int:
+    """Into how many parts each of so few items is split, that there are enough for the threads to share; 1 of others.
+
+    Args:
+        enough: items, or parts.
+        part_bytes: that an item reads: no part reads less than PART_BYTES.
+        most: parts of an item, at most, whatever else.
+
+    >>> parts_for(3, 8, 10 * PART_BYTES, 100), parts_for(3, 8, PART_BYTES, 100), parts_for(8, 8, 10 * PART_BYTES, 100)
+    (2, 1, 1)
+    """
+    if items >= enough:
+        return 1
+    return max(1, min(part_bytes // PART_BYTES, enough // items, most))
+
+
 def outgrows(
     limit: int,
     sizes: Sequence[int],

@@ -33,11 +33,12 @@ PART_ITEMS = 16  # enough for the threads to share: joining parts costs (1.3 tim
 # Of rows, and of columns of which less than SHORT_ROW_BYTES adjoin: parts that are compact take 0.5 to 0.8 of the time.
 MANY_PART_ITEMS = 64
 SHORT_ROW_BYTES = 1 << 9
+SPREAD_BYTES = 1 << 18  # of a block of repeated elements that is copied at once
 
 
 def _spread(out: Array, source: Array) -> None:
     """Copy the computed elements to those that repeat them, in blocks: NumPy copies a source that overlaps."""
-    if out.nbytes <= 1 << 18:
+    if out.nbytes <= SPREAD_BYTES:
         out[...] = source
         return
     axis = out.shape.index(max(out.shape))
@@ -261,15 +262,12 @@ class Search:
     def _parts(self, visit: Visit, strategy: Strategy) -> tuple[int, bool]:
         """The parts of each group, none empty, and whether each is a group of its own to the search."""
         kept, reduced, total, groups = visit.kept, visit.reduced, visit.total, visit.groups
-        parts, enough = 1, PART_ITEMS
+        enough, most = PART_ITEMS, machine.PARTIALS // groups
         if strategy.lanes is not Lanes.COLUMNS or strategy.row_bytes < SHORT_ROW_BYTES:
             enough = MANY_PART_ITEMS
-        if strategy.items < enough:
-            parts = min(strategy.part_bytes // machine.PART_BYTES, enough // strategy.items)
-            parts = max(1, min(parts, machine.PARTIALS // groups))
+        parts = machine.parts_for(strategy.items, enough, strategy.part_bytes, most)
         split = False
         if parts == 1 and strategy.lanes is Lanes.ROWS and reduced:
-            most = machine.PARTIALS // groups
             parts = planes.parts_in_order(kept, reduced, self._element_bytes, most)
             split = parts == reduced[0].size
         return evened(total, parts), split

@@ -148,11 +148,9 @@ class Softmax:
             strategy = self._rows(kept, reduced, past)
         by_rows = strategy.chunk is _ROWS
         total = elements(reduced)
-        chunk, block, parts = strategy.chunk, strategy.block, 1
-        if strategy.items < PART_ITEMS:
-            parts = min(strategy.part_bytes // machine.PART_BYTES, PART_ITEMS // strategy.items)
-            parts = max(1, min(parts, machine.PARTIALS // groups))
-            parts = evened(total, parts)  # none empty
+        chunk, block, most = strategy.chunk, strategy.block, machine.PARTIALS // groups
+        parts = machine.parts_for(strategy.items, PART_ITEMS, strategy.part_bytes, most)
+        parts = evened(total, parts)  # none empty
         if by_rows and parts == 1 and self._is_short(reduced, block):
             chunk = _NARROW if self._is_narrow(total) else _SHORT
         if by_rows and parts > 1 and block >= total:
