@@ -14,7 +14,7 @@ from specops.lowering import machine, pooling
 from specops.lowering.average_pool import counted
 from specops.lowering.axes import ceildiv, merge
 from specops.lowering.plans import Array, Plans, Strides
-from specops.lowering.pool_axes import SpatialAxis
+from specops.lowering.pool_axes import Sliding, SpatialAxis
 from specops.lowering.pooling import Axes, Plan, Windows
 from specops.lowering.sum_pool import sum_width, sum_widths
 from specops.lowering.walk import walk_of
@@ -53,10 +53,7 @@ class AveragePoolGrad:
         spatial = output.sizes[len(output.sizes) - len(window) :]
         self._windows = Windows(
             kernel,
-            window,
-            strides,
-            [1] * len(window),
-            start_padding,
+            Sliding(window, strides, [1] * len(window), start_padding),
             output,
             input,
             state_bytes=[self._width // 8],

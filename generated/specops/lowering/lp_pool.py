@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from specops.lowering.pool_axes import Sliding
 from specops.lowering.sum_pool import SumPool
 from specops.tensor import Tensor
 
@@ -36,10 +37,7 @@ class LpPool(SumPool):
         if input.dtype == "FLOAT64" and p == 2:
             function = None  # the reduction scales all elements first: 1.5 times as long
         super().__init__(
-            window=window,
-            strides=strides,
-            dilations=dilations,
-            start_padding=start_padding,
+            sliding=Sliding(window, strides, dilations, start_padding),
             p=p,
             counted=(),
             function=function,

@@ -15,7 +15,7 @@ from specops import launch
 from specops.lowering import machine
 from specops.lowering.axes import ceildiv, evened, merge
 from specops.lowering.plans import Array, Strides
-from specops.lowering.pool_axes import BatchAxis, SpatialAxis
+from specops.lowering.pool_axes import BatchAxis, Sliding, SpatialAxis
 from specops.lowering.pool_packed import plane_table
 from specops.lowering.walk import Walk, Words, walk_of
 from specops.tensor import Tensor, packed_strides
@@ -129,10 +129,7 @@ class Windows:
     def __init__(
         self,
         kernel: Any,
-        window: Sequence[int],
-        strides: Sequence[int],
-        dilations: Sequence[int],
-        start_padding: Sequence[int],
+        sliding: Sliding,
         input: Tensor,
         output: Tensor,
         *,
@@ -151,13 +148,13 @@ class Windows:
         self._kernel = kernel
         self._sizes = input.sizes
         self._out_sizes = output.sizes
-        self._batch = len(self._sizes) - len(window)
-        self._windows = list(zip(window, strides, dilations, start_padding, strict=True))
+        self._batch = len(self._sizes) - len(sliding.window)
+        self._windows = list(zip(*sliding, strict=True))
         self._element_bytes = input.numpy_dtype.itemsize
         self._state_bytes = state_bytes
         self._index_bytes = index_bytes
         self._buffers = buffers
-        self._counted = counted or [(0, 0)] * len(window)
+        self._counted = counted or [(0, 0)] * len(sliding.window)
         self._plane = math.prod(self._sizes[self._batch :])
 
     def walk(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from specops.lowering.pool_axes import Sliding
 from specops.lowering.sum_pool import SumPool
 from specops.tensor import Tensor
 
@@ -32,10 +33,7 @@ class AveragePool(SumPool):
         output: Tensor,
     ) -> None:
         super().__init__(
-            window=window,
-            strides=strides,
-            dilations=dilations,
-            start_padding=start_padding,
+            sliding=Sliding(window, strides, dilations, start_padding),
             p=None,
             counted=counted(
                 input.sizes[len(input.sizes) - len(window) :], start_padding, end_padding, divisor

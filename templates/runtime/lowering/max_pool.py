@@ -12,6 +12,7 @@ from specops.kernels import max_pool as kernel
 from specops.lowering import machine, pooling
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Array, Plans, Strides
+from specops.lowering.pool_axes import Sliding
 from specops.lowering.pool_packed import packs
 from specops.lowering.pool_reduction import reduction, reduction_chunks, whole_axes
 from specops.lowering.pool_transposed import Limits, transposed_walk
@@ -102,6 +103,7 @@ class MaxPool:
         output: Tensor,
         indices: Tensor | None,
     ) -> None:
+        sliding = Sliding(window, strides, dilations, start_padding)
         width, least, greatest, flip, infinity = keys_of(input.dtype)
         self._nan = nan
         self._dtype = input.dtype
@@ -110,12 +112,10 @@ class MaxPool:
         self._reduction = self._search = None
         index_bytes = 0
         if indices is None:
-            self._reduction = reduction(
-                "max", nan, window, strides, dilations, start_padding, input, output
-            )
+            self._reduction = reduction("max", nan, sliding, input, output)
         else:
             index_bytes = indices.numpy_dtype.itemsize
-            axes = whole_axes(window, dilations, start_padding, input, output)
+            axes = whole_axes(sliding, input, output)
             self._most_beside = _searched_beside(width, math.prod(input.sizes), math.prod(window))
             if axes and self._most_beside:
                 self._search = _search(nan, axes, input, indices)
@@ -123,10 +123,7 @@ class MaxPool:
         self._state_bytes = [w // 8 for w in state_widths(width)] if self._indexed else [width // 8]
         self._windows = Windows(
             kernel,
-            window,
-            strides,
-            dilations,
-            start_padding,
+            sliding,
             input,
             output,
             state_bytes=self._state_bytes,

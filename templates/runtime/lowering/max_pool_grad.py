@@ -13,7 +13,7 @@ from specops.lowering.axes import ceildiv, merge
 from specops.lowering.keys import keys_of
 from specops.lowering.max_pool import GROUPED, state_widths
 from specops.lowering.plans import Array, Plans, Strides
-from specops.lowering.pool_axes import SpatialAxis
+from specops.lowering.pool_axes import Sliding, SpatialAxis
 from specops.lowering.pooling import Plan, Windows
 from specops.tensor import Tensor
 
@@ -64,10 +64,7 @@ class MaxPoolGrad:
         self._rule = (0, greatest if nan == "propagates" else least, infinity or 0)
         self._windows = Windows(
             max_pool,
-            window,
-            strides,
-            dilations,
-            start_padding,
+            Sliding(window, strides, dilations, start_padding),
             input,
             gradient,
             state_bytes=[state // 8 for state in state_widths(width)],

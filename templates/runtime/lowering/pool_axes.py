@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+
+class Sliding(NamedTuple):
+    """How windows slide over the last dimensions: an entry of each for each of these."""
+
+    window: Sequence[int]
+    strides: Sequence[int]
+    dilations: Sequence[int]
+    start_padding: Sequence[int]
+
+    @property
+    def is_dilated(self) -> bool:
+        """Whether elements of a window lie apart."""
+        return any(n > 1 and step > 1 for n, step in zip(self.window, self.dilations, strict=True))
 
 
 class BatchAxis(NamedTuple):

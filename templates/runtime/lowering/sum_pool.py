@@ -11,6 +11,7 @@ from specops import launch
 from specops.kernels import sum_pool as kernel
 from specops.lowering import machine, pooling
 from specops.lowering.plans import Array, Plans, Strides
+from specops.lowering.pool_axes import Sliding
 from specops.lowering.pool_packed import packs
 from specops.lowering.pool_reduction import reduction, reduction_chunks
 from specops.lowering.pool_transposed import TILE, Limits, transposed_walk
@@ -43,10 +44,7 @@ class SumPool:
     def __init__(
         self,
         *,
-        window: Sequence[int],
-        strides: Sequence[int],
-        dilations: Sequence[int],
-        start_padding: Sequence[int],
+        sliding: Sliding,
         p: float | None,
         counted: Sequence[tuple[int, int]],
         function: str | None,
@@ -56,9 +54,7 @@ class SumPool:
         self._function = function
         self._reduction = None
         if function is not None:
-            self._reduction = reduction(
-                function, "propagates", window, strides, dilations, start_padding, input, output
-            )
+            self._reduction = reduction(function, "propagates", sliding, input, output)
         self._dtype = input.dtype
         self._element_bytes = input.numpy_dtype.itemsize
         self._p = p or 0.0  # 0: an average
@@ -66,18 +62,15 @@ class SumPool:
         self._operation = operation(p)
         # Windows without elements, of an input that has none, make no lines.
         exact = self._operation != "lp_real" or input.dtype != "FLOAT64"
-        self._by_lines = exact and self._p <= kernel.MOST_POWER and 0 not in window
+        self._by_lines = exact and self._p <= kernel.MOST_POWER and 0 not in sliding.window
         self._widths = [64] if self._operation in ("lp", "lp_real") else sum_widths(input.dtype)
         # Whether no window's elements need to be scaled by the greatest of them.
         unscaled = p is None or (p in UNSCALED_POWERS and input.dtype != "FLOAT64")
-        self._width = max(self._widths[0], sum_width(input.dtype, math.prod(window)))
+        self._width = max(self._widths[0], sum_width(input.dtype, math.prod(sliding.window)))
         self._packs = p is None and self._by_lines and packs()
         self._windows = Windows(
             kernel,
-            window,
-            strides,
-            dilations,
-            start_padding,
+            sliding,
             input,
             output,
             state_bytes=[self._width // 8],
