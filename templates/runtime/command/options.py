@@ -99,12 +99,7 @@ def _parsers(codes: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.Ar
         "list the operators, one per line, with the feature level or versions that introduced each",
         "  specops list\n  specops list softmax\n  specops list --format json",
     )
-    sub.add_argument(
-        "operators",
-        nargs="*",
-        metavar="operator",
-        help="e.g. argmax or directml/argmax (default: all)",
-    )
+    _operators(sub)
     sub.add_argument(
         "--format",
         choices=("text", "json"),
@@ -143,12 +138,7 @@ def _parsers(codes: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.Ar
         "  specops warmup\n  specops warmup argmax hardmax --dtype float32 float16\n"
         "  specops warmup directml/max_pooling2 --dtype all",
     )
-    sub.add_argument(
-        "operators",
-        nargs="*",
-        metavar="operator",
-        help="e.g. argmax or directml/argmax (default: all)",
-    )
+    _operators(sub)
     sub.add_argument(
         "--dtype",
         nargs="+",
@@ -157,6 +147,15 @@ def _parsers(codes: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.Ar
         help=f"data types to compile for: {', '.join(DATA_TYPES)}, or all (default: FLOAT32)",
     )
     return parser, made
+
+
+def _operators(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "operators",
+        nargs="*",
+        metavar="operator",
+        help="e.g. argmax or directml/argmax (default: all)",
+    )
 
 
 def _run_options(sub: argparse.ArgumentParser) -> None:
