@@ -31,7 +31,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy.typing as npt
 
@@ -46,6 +46,16 @@ from specops.errors import SpecopsError
 from specops.reading import NotUnderstood
 
 __all__ = ["Limits", "Model", "ModelError", "Problem", "Timing", "check", "load", "run"]
+
+
+class Options(TypedDict, total=False):
+    """What `load` takes beside a file."""
+
+    feature_level: str | None
+    input_folder: str | os.PathLike[str] | None
+    output_folder: str | os.PathLike[str] | None
+    limits: Limits
+
 
 _DEFAULT_LIMITS = Limits()
 _DEFAULT_TIMING = Timing()
@@ -138,7 +148,7 @@ def run(
     timing: Timing = _DEFAULT_TIMING,
     output: Output | None = None,
     begin: Callable[[str], None] = lambda name: None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> dict[str, npt.NDArray[Any]]:
     """Run a model, printing what DxDispatch prints.
 
