@@ -117,8 +117,8 @@ class VersionedOperator:
             own, sizes = described
             try:
                 # Where it is none that a tensor has, that is told below, as of an array.
-                dtype = reading.numpy_dtype(own, operator.data_types(name))
-                inputs[name] = (dtype, reading.integers(sizes, np.iinfo(np.int64).max))
+                known = reading.numpy_dtype(own, operator.data_types(name))
+                inputs[name] = (known, reading.integers(sizes, np.iinfo(np.int64).max))
             except NotUnderstood as problem:
                 raise operator.refusal("field_type", name, problem.found, problem.allowed) from None
         return request.compiled(operator, inputs, self._attributes, self._outputs)
