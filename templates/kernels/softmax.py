@@ -292,20 +292,20 @@ def _tile_at(kind, settings, kept, x, out, item):
     Not where columns are runs of groups, of which a tile holds whole ones.
     """
     size, vector = item_size(kind), lane_count(kind) * item_size(kind)
-    width = settings[TILE]
+    tile = settings[TILE]
     inner = kept.rank - 1
     across, step, out_step = axis_entries(kept, inner)
-    tiles = ceildiv(across, width)
+    tiles = ceildiv(across, tile)
     outer, number = split(item, tiles)
     offset, out_offset = unravel(kept, inner, outer)
     skew = (x + offset) % vector
     may_skew = step == size and out_step == size and settings[RUN] == 1
     skew = skew // size if may_skew and skew % size == 0 else 0
-    first = most(0, number * width - skew)  # so the first tile's first vector is short
+    first = most(0, number * tile - skew)  # so the first tile's first vector is short
     return Tile(
         x=x + offset + first * step,
         out=out + out_offset + first * out_step,
-        columns=(number * width + width - skew if number + 1 < tiles else across) - first,
+        columns=(number * tile + tile - skew if number + 1 < tiles else across) - first,
         head=-skew % lane_count(kind) if number == 0 else 0,
         group=(outer * (across // settings[COPIES]) + first) // settings[RUN],
     )

@@ -2513,7 +2513,7 @@ def _store_across(
 
 
 @intrinsic
-def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap: Any) -> Any:
+def store_across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap: Any) -> Any:
     """Fold each of GROUPS vectors of states across its lanes: a state for each of them in `results`."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -3696,7 +3696,7 @@ def rows(dtype, operation):
                         _fold_group(fold, rule, at, gap, reduced, address, lead, first, stop)
                     address += step
                     start += step
-                across(fold, states, gap, results, result_gap)
+                store_across(fold, states, gap, results, result_gap)
             if parts > 1:
                 place = partial + item * lane
                 copy_states(fold, place, parts * groups * lane, results, result_gap, count)
@@ -3728,10 +3728,10 @@ def runs(dtype, operation):
         results = states + state_arrays(fold) * gap
         parts, tile = settings[PARTS], settings[TILE]
         inner = kept.rank - 1
-        width, step, out_step = axis_entries(kept, inner)
-        tiles = ceildiv(width, tile)
+        across, step, out_step = axis_entries(kept, inner)
+        tiles = ceildiv(across, tile)
         groups = volume_of(kept)
-        whole = groups // width * tiles
+        whole = groups // across * tiles
         n, _, _ = axis_entries(reduced, reduced.rank - 1)
         positions = Axes(reduced.entries, reduced.rank - 1)
         pitch = axis_entry(reduced, reduced.rank - 2, AXIS_STRIDE)
@@ -3743,7 +3743,7 @@ def runs(dtype, operation):
             part, rest = split(item, whole)
             outer, column = split(rest, tiles)
             column *= tile
-            count = least(tile, width - column)
+            count = least(tile, across - column)
             offset, out_offset = unravel(kept, inner, outer)
             start = x + offset + column * step
             reset(fold, states, gap, count * fold_lanes(fold))
@@ -3761,9 +3761,9 @@ def runs(dtype, operation):
                     while settled < count and is_settled(fold, states + settled * vector):
                         settled += 1
             for g in range(0, count, GROUPS):
-                across(fold, states + g * vector, gap, results + g * lane, result_gap)
+                store_across(fold, states + g * vector, gap, results + g * lane, result_gap)
             if parts > 1:
-                place = partial + (part * groups + outer * width + column) * lane
+                place = partial + (part * groups + outer * across + column) * lane
                 copy_states(fold, place, parts * groups * lane, results, result_gap, count)
             else:
                 target = out + out_offset + column * out_step
@@ -3814,11 +3814,11 @@ def columns(dtype, operation):
         table = states + state_arrays(fold) * gap
         offsets = integers(table)
         inner = kept.rank - 1
-        width, step, out_step = axis_entries(kept, inner)
+        across, step, out_step = axis_entries(kept, inner)
         contiguous = step == size
-        tiles = ceildiv(width, tile)
+        tiles = ceildiv(across, tile)
         groups = volume_of(kept)
-        outers = groups // width
+        outers = groups // across
         next_size, next_out_step = 1, 0
         if several > 1:
             next_size, _, next_out_step = axis_entries(kept, inner - 1)
@@ -3840,7 +3840,7 @@ def columns(dtype, operation):
                 later, whole, tiles, tile, outers, swapped, several, next_size
             )
             next_offset, next_out_offset = unravel(kept, inner, next_outer)
-            columns = least(tile, width - column)
+            columns = least(tile, across - column)
             each = columns * beside
             wide = each * taken
             singly = settings[UNCACHED] != 0 and one_by_one(row_step, wide * size)
@@ -3914,7 +3914,7 @@ def columns(dtype, operation):
                     join(fold, at, at + half * columns * lane, gap, (together - half) * columns)
                     together = half
                 if parts > 1:
-                    group = (outer + number) * width + column
+                    group = (outer + number) * across + column
                     place = partial + (part * groups + group) * lane
                     copy_states(fold, place, parts * groups * lane, at, gap, columns)
                 else:

@@ -2369,15 +2369,15 @@ def measure_block(kind, state, state_bytes, tile, step, table, rows, spare):
 @helper
 def join_copies(kind, state, state_bytes, columns, copies):
     """Columns that are measured in `copies` parts, which lie behind one another, are joined in the first part."""
-    width = columns * (VECTOR_BYTES // lane_count(kind))
-    for at in range(state, state + width, VECTOR_BYTES):
+    copy_bytes = columns * (VECTOR_BYTES // lane_count(kind))
+    for at in range(state, state + copy_bytes, VECTOR_BYTES):
         top = peek(kind, at)
         for part in range(1, copies):
-            top = greater(top, peek(kind, at + part * width))
+            top = greater(top, peek(kind, at + part * copy_bytes))
         high = splat(kind, 0.0)
         low = splat(kind, 0.0)
         for part in range(copies):
-            place = at + part * width
+            place = at + part * copy_bytes
             scale = _scale(kind, peek(kind, place), top)
             low = plus(low, times(peek(kind, place + 2 * state_bytes), scale))
             high, low = sum_added(high, low, times(peek(kind, place + state_bytes), scale))
@@ -2460,10 +2460,10 @@ def restore_runs(kind, state, state_bytes, pairs, step, columns, run):
 @helper
 def repeat_columns(kind, state, columns, copies):
     """Lanes of the first columns are copied behind them."""
-    width = columns * (VECTOR_BYTES // lane_count(kind))
+    copy_bytes = columns * (VECTOR_BYTES // lane_count(kind))
     for part in range(1, copies):
-        for at in range(state, state + width, VECTOR_BYTES):
-            poke(at + part * width, peek(kind, at))
+        for at in range(state, state + copy_bytes, VECTOR_BYTES):
+            poke(at + part * copy_bytes, peek(kind, at))
 
 
 @helper
@@ -2733,20 +2733,20 @@ def _tile_at(kind, settings, kept, x, out, item):
     Not where columns are runs of groups, of which a tile holds whole ones.
     """
     size, vector = item_size(kind), lane_count(kind) * item_size(kind)
-    width = settings[TILE]
+    tile = settings[TILE]
     inner = kept.rank - 1
     across, step, out_step = axis_entries(kept, inner)
-    tiles = ceildiv(across, width)
+    tiles = ceildiv(across, tile)
     outer, number = split(item, tiles)
     offset, out_offset = unravel(kept, inner, outer)
     skew = (x + offset) % vector
     may_skew = step == size and out_step == size and settings[RUN] == 1
     skew = skew // size if may_skew and skew % size == 0 else 0
-    first = most(0, number * width - skew)  # so the first tile's first vector is short
+    first = most(0, number * tile - skew)  # so the first tile's first vector is short
     return Tile(
         x=x + offset + first * step,
         out=out + out_offset + first * out_step,
-        columns=(number * width + width - skew if number + 1 < tiles else across) - first,
+        columns=(number * tile + tile - skew if number + 1 < tiles else across) - first,
         head=-skew % lane_count(kind) if number == 0 else 0,
         group=(outer * (across // settings[COPIES]) + first) // settings[RUN],
     )

@@ -444,7 +444,7 @@ def _store_across(
 
 
 @intrinsic
-def across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap: Any) -> Any:
+def store_across(_context: Any, fold: Any, at: Any, gap: Any, results: Any, result_gap: Any) -> Any:
     """Fold each of GROUPS vectors of states across its lanes: a state for each of them in `results`."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:

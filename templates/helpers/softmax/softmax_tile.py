@@ -155,15 +155,15 @@ def measure_block(kind, state, state_bytes, tile, step, table, rows, spare):
 @helper
 def join_copies(kind, state, state_bytes, columns, copies):
     """Columns that are measured in `copies` parts, which lie behind one another, are joined in the first part."""
-    width = columns * (VECTOR_BYTES // lane_count(kind))
-    for at in range(state, state + width, VECTOR_BYTES):
+    copy_bytes = columns * (VECTOR_BYTES // lane_count(kind))
+    for at in range(state, state + copy_bytes, VECTOR_BYTES):
         top = peek(kind, at)
         for part in range(1, copies):
-            top = greater(top, peek(kind, at + part * width))
+            top = greater(top, peek(kind, at + part * copy_bytes))
         high = splat(kind, 0.0)
         low = splat(kind, 0.0)
         for part in range(copies):
-            place = at + part * width
+            place = at + part * copy_bytes
             scale = _scale(kind, peek(kind, place), top)
             low = plus(low, times(peek(kind, place + 2 * state_bytes), scale))
             high, low = sum_added(high, low, times(peek(kind, place + state_bytes), scale))
@@ -246,10 +246,10 @@ def restore_runs(kind, state, state_bytes, pairs, step, columns, run):
 @helper
 def repeat_columns(kind, state, columns, copies):
     """Lanes of the first columns are copied behind them."""
-    width = columns * (VECTOR_BYTES // lane_count(kind))
+    copy_bytes = columns * (VECTOR_BYTES // lane_count(kind))
     for part in range(1, copies):
-        for at in range(state, state + width, VECTOR_BYTES):
-            poke(at + part * width, peek(kind, at))
+        for at in range(state, state + copy_bytes, VECTOR_BYTES):
+            poke(at + part * copy_bytes, peek(kind, at))
 
 
 @helper

@@ -300,10 +300,10 @@ class Reduce:
         n, step, _ = reduced[-1]
         if step != self._element_bytes or n > self._short:
             return None
-        width = kept[-1].size
+        across = kept[-1].size
         by_groups = kept[-1].stride < reduced[-2].stride
-        tile = min(width, kernel.SHORT_GROUPS if by_groups else RUN_GROUPS)
-        items = elements(kept) // width * ceildiv(width, tile)
+        tile = min(across, kernel.SHORT_GROUPS if by_groups else RUN_GROUPS)
+        items = elements(kept) // across * ceildiv(across, tile)
         positions = elements(reduced[:-1])
         return _Strategy(
             fold=_RUNS,
@@ -331,43 +331,43 @@ class Reduce:
 
     def _columns(self, kept: list[Axis], reduced: list[Axis]) -> _Strategy:
         size = self._element_bytes
-        width, stride, _ = kept[-1]
+        across, stride, _ = kept[-1]
         widest = tile = min(TILE_BYTES // size, TILE) if stride == size else APART_TILE
-        tile = machine.whole_lines(evened(width, tile), size)  # all alike
+        tile = machine.whole_lines(evened(across, tile), size)  # all alike
         beside = last = several = 1
-        narrow = self._converts and stride == size and width <= DOWN_COLUMNS
-        if size == 4 and (self._near or DOWN_COLUMNS % width):
+        narrow = self._converts and stride == size and across <= DOWN_COLUMNS
+        if size == 4 and (self._near or DOWN_COLUMNS % across):
             narrow = False  # 1.0 to 1.3 of the time
-        if stride == size and reduced[-1].stride == width * size:
+        if stride == size and reduced[-1].stride == across * size:
             n, row_bytes, _ = reduced[-1]
             most = DOWN_COLUMNS if narrow else self._beside
-            beside = ceildiv(n, ceildiv(n * width, most))
+            beside = ceildiv(n, ceildiv(n * across, most))
             if n >= MANY_ROWS:
                 # So many that joining their states takes as long as folding all rows: 0.3 to 1.1 of the time.
                 rows = elements(reduced)
-                worth = math.isqrt(rows // width)
-                if width * size <= self._joined_bytes:
+                worth = math.isqrt(rows // across)
+                if across * size <= self._joined_bytes:
                     worth = max(worth, rows // JOINING_PART)
                 beside = min(beside, max(1, worth))
-            each = n * width
+            each = n * across
             adjoin = len(kept) > 1 and kept[-2].stride == each * size
             if adjoin and len(reduced) > 1 and 2 * each <= widest:
                 # Rows are read far apart: longer ones are faster (1.1 to 1.2 times).
                 beside, several = n, min(widest // each, kept[-2].size)
-        elif width * size < kernel.VECTOR_BYTES and stride == size and _adjoin(kept):
+        elif across * size < kernel.VECTOR_BYTES and stride == size and _adjoin(kept):
             # In the input, but not in the output: together in 0.1 to 0.5 of the time.
-            tile, several = width, min(widest // width, kept[-2].size)
+            tile, several = across, min(widest // across, kept[-2].size)
         if beside > 1:
-            tile = width
+            tile = across
             taken = ceildiv(n, beside)
             last = n - (taken - 1) * beside
             reduced[-1] = Axis(taken, row_bytes * beside, 0)
-        items = elements(kept) // width * ceildiv(width, tile)
+        items = elements(kept) // across * ceildiv(across, tile)
         if several > 1:
             size_of_next = kept[-2].size
             items = items // size_of_next * ceildiv(size_of_next, several)
         total = elements(reduced)
-        wide = beside * several * size * min(width, tile)
+        wide = beside * several * size * min(across, tile)
         down = 0
         if narrow and several == 1:
             down = DOWN_BYTES // wide & -kernel.FOLD

@@ -279,25 +279,25 @@ class Softmax:
         if not kept or len(reduced) < 2:
             return None
         n, *steps = reduced[-1]
-        width, *run_steps = kept[-1]
+        across, *run_steps = kept[-1]
         total, groups = elements(reduced[:-1]), elements(kept)
         adjoin = steps == [size, size] and run_steps == [n * size, n * size]
         widest = (PAST_TILE_BYTES if past else TILE_BYTES) // lane_bytes
         # Tiles for both threads, or all groups together, which are then cut into parts.
-        together = min(width, widest // n)
-        if together < width or total * size * width * n < 2 * machine.PART_BYTES:
+        together = min(across, widest // n)
+        if together < across or total * size * across * n < 2 * machine.PART_BYTES:
             together = min(together, groups // SHARED_TILES)
         vectors = ceildiv(n, self._lanes)
         many = total >= max(LEAST_RUNS, RUNS_OF_SQUARE * vectors**2)
         if not adjoin or not many or vectors > RUN_VECTORS or together == 0:
             return None
-        if together < width:  # tiles of whole vectors, if they hold so many runs
+        if together < across:  # tiles of whole vectors, if they hold so many runs
             together -= together % min(together, self._lanes // math.gcd(n, self._lanes))
         reduced.pop()
-        kept[-1] = Axis(width * n, size, size)
+        kept[-1] = Axis(across * n, size, size)
         return _Strategy(
             chunk=_COLUMNS,
-            items=groups // width * ceildiv(width, together),
+            items=groups // across * ceildiv(across, together),
             part_bytes=total * size * together * n,
             inner_bytes=together * n * size,
             block=min(total, BLOCK_ROWS),
