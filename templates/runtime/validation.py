@@ -227,7 +227,7 @@ class Operator(Subject):
                     unreadable.add(f"{name}.{rule.field}")
                     page = self.tensor_page
                     found.append(rule_violation(rule, tensor, name, self.name, page, told_as))
-        self._support(values, feature_level, unreadable, found)
+        self._check_support(values, feature_level, unreadable, found)
         for name, computed in self.derived.items():
             if any(read in unreadable or f"{read}.sizes" in unreadable for read in computed.reads):
                 unreadable.add(name)
@@ -275,13 +275,14 @@ class Operator(Subject):
         at = FEATURE_LEVELS.index(feature_level)
         return [t for t in tables if t.since and FEATURE_LEVELS.index(t.since) <= at]
 
-    def _support(
+    def _check_support(
         self,
         values: Mapping[str, Any],
         feature_level: str | None,
         unreadable: set[str],
         found: list[Violation],
     ) -> None:
+        """Add to `found` what the newest table of the level does not allow, to `unreadable` its data types."""
         support = self._tables(values)
         if not support:
             return  # what chooses the table is not understood
