@@ -427,6 +427,17 @@ def test_large(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> None
                 assert dml.argmax(x, axes, direction).tolist() == ignored.tolist()
 
 
+def test_large_outputs_that_repeat() -> None:
+    """What is computed once is copied block by block, also along the longest axis, where it repeats."""
+    once = np.array([[3, 9, 9], [9, 3, 5]], np.float32)
+    for x in (
+        np.broadcast_to(once[0], (40_000, 3)),
+        np.broadcast_to(once, (40_000, 2, 3)),
+        np.broadcast_to(once[:, np.newaxis], (2, 40_000, 3)),
+    ):
+        np.testing.assert_array_equal(specops.argmax(x, axis=-1), np.argmax(x, axis=-1))
+
+
 @pytest.mark.parametrize("length", WIDE_EDGES)
 @pytest.mark.parametrize("name", ["INT8", "FLOAT16", "UINT32", "FLOAT32", "FLOAT64"])
 def test_the_winner_may_stand_anywhere(name: str, length: int) -> None:

@@ -10,8 +10,10 @@ import re
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -157,12 +159,23 @@ def test_a_bug_is_one_line(specops_: Run, monkeypatch: pytest.MonkeyPatch) -> No
     assert result.err.splitlines()[0] == "error: RuntimeError: surprise"
 
 
+def test_a_bug_shows_where_it_is_if_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delattr(dxdispatch, "check")
+    monkeypatch.setenv("SPECOPS_TRACEBACK", "1")
+    assert command.main(["run", ARGMAX, "--validate-only"]) == command.BUG
+    told = capsys.readouterr().err
+    assert told.startswith("Traceback") and "models.py" in told and "\nerror: Attrib" in told
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [
         (KeyboardInterrupt(), command.INTERRUPTED),
         (MemoryError(), command.INVALID),
         (PermissionError(13, "Permission denied", "x"), command.INVALID),
+        (OSError("without a number"), command.INVALID),
         (specops.SpecopsError("no"), command.INVALID),
     ],
 )
@@ -175,6 +188,31 @@ def test_other_ends(
     monkeypatch.setattr(dxdispatch, "load", fail)
     result = specops_("run", ARGMAX)
     assert result.code == code and len(result.err.splitlines()) == 1
+    assert "None" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("first\nsecond", "first"), ("!" * 301, "!" * 300)], ids=["lines", "long"]
+)
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_one_line(
+    specops_: Run, monkeypatch: pytest.MonkeyPatch, text: str, told: str
+) -> None:
+    def warn(*_: Any, **__: Any) -> list[Any]:
+        warnings.warn(text, stacklevel=2)
+        return []
+
+    monkeypatch.setattr(dxdispatch, "check", warn)
+    result = specops_("run", ARGMAX, "--validate-only")
+    assert (result.code, result.err) == (command.OK, f"warning: {told}\n")
+
+
+def test_what_python_cannot_raise_is_told() -> None:
+    """As without the command, but for an interrupt."""
+    told: list[Any] = []
+    lost = SimpleNamespace(exc_value=ValueError())
+    command._unraisable(told.append, lost)
+    assert told == [lost]
 
 
 def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
@@ -277,6 +315,10 @@ def test_list(specops_: Run) -> None:
     }
     versions = next(row for row in rows if row.startswith("onnx/argmax "))
     assert " 1, 11, 12, 13 " in versions
+    (softmax,) = (e for e in entries() if e.newest and (e.dialect, e.name) == ("onnx", "softmax"))
+    assert [
+        row for row in rows if row.startswith("onnx/softmax ") and row.endswith(softmax.summary)
+    ]
 
 
 def test_list_some(specops_: Run) -> None:
@@ -352,6 +394,8 @@ def test_explain_a_rule(specops_: Run) -> None:
     assert "axes_in_range (page: Axes)" in out and "directml/argmax" in out
     for rule in ("supported_data_type", "total_size", "owned_by_dml"):
         assert "directml/argmax" in specops_("explain", rule).out
+    decision = specops_("explain", "subnormals").out
+    assert decision.startswith("subnormals\n") and "directml/activation_hardmax" in decision
 
 
 def test_a_struct_of_directml_has_no_defaults(specops_: Run) -> None:
@@ -409,6 +453,17 @@ def test_run_refuses_and_says_where(specops_: Run, tmp_path: Path) -> None:
     )
 
 
+def test_a_run_tells_its_warnings(specops_: Run, tmp_path: Path) -> None:
+    """They keep it from nothing, and stand apart from what it prints."""
+    path = tmp_path / "m.json"
+    text = Path(ARGMAX).read_text(encoding="utf-8")
+    path.write_text(text.replace('"commands"', '"extra": 1, "commands"'), encoding="utf-8")
+    result, quiet = specops_("run", str(path)), specops_("run", ARGMAX)
+    assert result.code == 0
+    assert re.match(rf"{re.escape(str(path))}:\d+:\d+: warning: extra: ", result.err)
+    assert result.out.splitlines()[-1] == quiet.out.splitlines()[-1]
+
+
 def test_validate_only(specops_: Run, tmp_path: Path) -> None:
     result = specops_("run", str(broken(tmp_path)), "--validate-only")
     assert (result.code, result.err) == (1, "")
@@ -440,6 +495,9 @@ def test_run_writes_below_the_output_folder_only(specops_: Run, tmp_path: Path) 
     for option in ("-o", "--output-path", "--output_path", "--output"):
         assert specops_("run", str(path), option, str(tmp_path / option)).code == 0
         assert (tmp_path / option / "a" / "b.npy").is_file()
+    # Of an option with its value only the name is DxDispatch's.
+    assert specops_("run", str(path), f"--output_path={tmp_path / 'c_d'}").code == 0
+    assert (tmp_path / "c_d" / "a" / "b.npy").is_file()
 
 
 def test_max_memory(specops_: Run, tmp_path: Path) -> None:
@@ -450,6 +508,9 @@ def test_max_memory(specops_: Run, tmp_path: Path) -> None:
     assert specops_("run", str(path), "--max-memory", "3KiB").code == 0
     result = specops_("run", str(path), "--max-memory", "2k")
     assert result.code == 1 and "the limit is 2048" in result.err
+    path.write_text(path.read_text().replace("2049", f"{2**30 + 1}"))
+    result = specops_("run", str(path))
+    assert result.code == 1 and f"the limit is {2**30}" in result.err
 
 
 def test_time_limit(tmp_path: Path) -> None:
@@ -459,6 +520,10 @@ def test_time_limit(tmp_path: Path) -> None:
         "error: not finished within 1 s",
         "  hint: raise it with --time-limit",
     ]
+
+
+def test_no_time_limit(tmp_path: Path) -> None:
+    assert started("run", ARGMAX, "-t", "100", "--time-limit", "0", cwd=tmp_path).returncode == 0
 
 
 def test_an_error_while_running(specops_: Run, monkeypatch: pytest.MonkeyPatch) -> None:

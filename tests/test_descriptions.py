@@ -204,6 +204,26 @@ def test_a_description_keeps_what_cannot_be_read() -> None:
     ]
 
 
+def test_the_oldest_level_of_a_data_type_is_told() -> None:
+    """Of several levels that have it: who asks for an older one learns the least that would do."""
+    tensor = TensorDesc("INT8", [1, 1, 2, 2])
+    pooling = dml.MaxPoolingOperatorDesc(
+        InputTensor=tensor,
+        OutputTensor=TensorDesc("INT8", [1, 1, 1, 1]),
+        Strides=[1, 1],
+        WindowSize=[2, 2],
+        StartPadding=[0, 0],
+        EndPadding=[0, 0],
+    )
+    for level in ("5.0", "3.0"):
+        pooling.validate(level)
+    with pytest.raises(ValidationError) as caught:
+        pooling.validate("1.0")
+    assert {v.field for v in caught.value.violations} == {"InputTensor", "OutputTensor"}
+    for violation in caught.value.violations:
+        assert violation.allowed.endswith("(INT8 from feature level 3.0 on)"), violation
+
+
 @pytest.mark.parametrize(
     ("flags", "read"),
     [

@@ -418,6 +418,36 @@ def test_a_call_while_workers_are_started(
     np.testing.assert_array_equal(run(chunk, source), source + 7)
 
 
+def test_a_call_while_workers_are_made(
+    chunk: launch.Chunk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As above: it makes no others, whose threads nobody would find again."""
+    monkeypatch.setattr(config, "NUMBA_NUM_THREADS", 2)
+    monkeypatch.setattr(launch, "_workers", None)
+    source, made = np.arange(ITEMS), []
+
+    def interrupted(serve: int, most: int) -> Workers:
+        made.append(most)
+        if len(made) == 1:
+            np.testing.assert_array_equal(run(chunk, source), source + 7)
+        return Workers(serve, most)
+
+    monkeypatch.setattr(launch, "Workers", interrupted)
+    np.testing.assert_array_equal(run(chunk, source), source + 7)
+    assert made == [1]
+
+
+def test_no_memory_for_a_lock(chunk: launch.Chunk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call that would start workers tells it; the next asks again."""
+    monkeypatch.setattr(config, "NUMBA_NUM_THREADS", 2)
+    monkeypatch.setattr(launch, "_workers", None)
+    source = np.arange(ITEMS)
+    with monkeypatch.context() as patch, pytest.raises(MemoryError, match="for a lock"):
+        patch.setattr(workers, "_allocate", lambda: None)
+        run(chunk, source)
+    np.testing.assert_array_equal(run(chunk, source), source + 7)
+
+
 @pytest.mark.parametrize(
     ("text", "cores"), [("max 100000", 99), ("150000 100000", 2), ("50000 100000", 1), ("", 99)]
 )

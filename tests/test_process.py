@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Generator, Iterator
@@ -17,7 +18,7 @@ import pytest
 from processes import KERNELS, done, python
 
 import specops
-from specops import SpecopsError, onnx
+from specops import SpecopsError, launch, onnx
 from specops.errors import ThreadLimitError
 
 
@@ -164,6 +165,32 @@ print("done")
     done(python(code + KERNELS + checks))
 
 
+def test_a_first_call_while_the_interpreter_ends() -> None:
+    """When no thread can be started any more a kernel is compiled, or loaded, in the one that calls."""
+    code = """
+import atexit
+import numpy as np
+import specops
+atexit.register(lambda: print(specops.argmax(np.array([1, 3, 2], np.float32)), "done"))
+"""
+    done(python(code), "1 done\n")
+
+
+def test_an_interrupt_while_a_kernel_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes when that is done: Numba would forget it, or not be usable afterwards."""
+    compiled = []
+
+    def compile(*function: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        compiled.append(function)
+
+    monkeypatch.setattr(launch, "_compile", compile)
+    monkeypatch.setattr(launch, "_compiled", set())
+    with pytest.raises(KeyboardInterrupt):
+        launch._ready("a kernel", (8,))
+    assert compiled == [("a kernel", (8,))] and launch._compiled == {"a kernel"}
+
+
 def test_disabled_jit() -> None:
     """Under NUMBA_DISABLE_JIT the import works and a call gives one clear error."""
     code = """
@@ -242,6 +269,33 @@ print("done")
         done(python(code, options=options, NUMBA_NUM_THREADS="2"))
 
 
+def test_fork_while_another_thread_holds_the_locks() -> None:
+    """As one does that compiles, or starts workers: the child waits for none of its parent's threads."""
+    code = (
+        PARALLEL
+        + """
+import os, signal, threading
+from specops import launch
+check()
+holder = threading.Thread(target=lambda: [launch._lock.acquire(), launch._compiling.acquire()])
+holder.start()
+holder.join()
+child = os.fork()
+if child == 0:
+    signal.alarm(100)
+    check()
+    launch._compiled.clear()
+    launch._ready(launch.chunks.serial)
+    os._exit(42)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 42
+print("done")
+"""
+    )
+    if hasattr(os, "fork"):
+        options = ("-W", "ignore::DeprecationWarning")
+        done(python(code, options=options, NUMBA_NUM_THREADS="2"))
+
+
 def test_one_thread_starts_none() -> None:
     """With the limit 1 a large call stays on the caller's thread; without it another helps."""
     code = (
@@ -278,4 +332,8 @@ def test_compiled_operators_pass_to_another_process() -> None:
     assert run.returncode == 0, run.stderr.decode()
     for operator, found, wanted in zip(operators, pickle.loads(run.stdout), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
-        np.testing.assert_array_equal(copy.deepcopy(operator)(x), wanted)
+        again = copy.deepcopy(operator)
+        np.testing.assert_array_equal(again(x), wanted)
+        # Nobody described strides: outputs have the memory order of the input, as before.
+        other = np.asfortranarray(x)
+        assert again(other).strides == operator(other).strides

@@ -453,6 +453,7 @@ def test_transposed_planes(name: str, tiled: bool, monkeypatch: pytest.MonkeyPat
         ("FLOAT32", (64, 36, 36), (5, 5), 0, False),  # the same of outputs, and short windows
         ("FLOAT64", (64, 38, 38), (7, 7), 0, False),
         ("FLOAT32", (64, 7, 60), (7, 7), 0, False),  # one row of outputs
+        ("FLOAT32", (64, 7, 7), (7, 7), (1, 0), False),  # outputs of less than a unit
         ("FLOAT32", (64, 24, 24), (23, 23), 0, False),  # few outputs of many elements
         ("FLOAT32", (64, 24, 24), (7, 17), (3, 8), False),  # sums of float32 over long windows,
         ("FLOAT32", (64, 24, 24), (17, 17), 8, True),  # and of float64

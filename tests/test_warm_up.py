@@ -55,6 +55,13 @@ CALLS: dict[str, Call] = {
     "argmax": lambda x, r: specops.argmax(x, axis=axes(x, r)),
     "argmin, the last": lambda x, r: specops.argmin(x, axis=axes(x, r), last=True, keepdims=True),
     "hardmax": lambda x, r: specops.hardmax(x, axis=axes(x, r)),
+    # Places are found first: of groups cut in the order of memory, and where rows of the output lie across the input's.
+    "hardmax, cut groups": lambda x, r: specops.hardmax(
+        np.zeros((8, 400, 1024), x.dtype), axis=(0, 2)
+    ),
+    "hardmax, rows across": lambda x, r: specops.hardmax(
+        np.zeros((1000, 300), x.dtype), axis=1, out=np.empty((300, 1000), x.dtype).T
+    ),
     "softmax": lambda x, r: specops.softmax(x, axis=axes(x, r)),
     "log_softmax": lambda x, r: specops.log_softmax(x, axis=axes(x, r)),
     "sum": lambda x, r: specops.sum(x, axis=axes(x, r)),
@@ -71,6 +78,13 @@ CALLS: dict[str, Call] = {
     ),
     "max_pool": lambda x, r: specops.max_pool(x, window(x, r)),
     "max_pool, indices": lambda x, r: specops.max_pool(x, window(x, r), indices=True),
+    # Over many planes that adjoin: these are transposed.
+    "max_pool, long windows": lambda x, r: specops.max_pool(
+        np.zeros((4, 16, 16, 16), x.dtype), (7, 7)
+    ),
+    "average_pool, long windows": lambda x, r: specops.average_pool(
+        np.zeros((4, 16, 16, 16), x.dtype), (7, 7)
+    ),
     "average_pool": lambda x, r: specops.average_pool(x, window(x, r)),
     "lp_pool": lambda x, r: specops.lp_pool(x, window(x, r), p=r.choice([1, 2])),
     "lp_pool, other p": lambda x, r: specops.lp_pool(x, window(x, r), p=r.choice([3, 64, 65, 2.5])),
@@ -197,6 +211,8 @@ def test_each_operator_has_an_example_of_each_data_type(monkeypatch: pytest.Monk
         (iter(["int8", "FLOAT32"]), ["FLOAT32"]),  # softmax has no INT8
         (["all", "float32"], ["FLOAT64", "FLOAT32", "FLOAT16", "BFLOAT16"]),
         ("all", ["FLOAT64", "FLOAT32", "FLOAT16", "BFLOAT16"]),
+        ("All", ["FLOAT64", "FLOAT32", "FLOAT16", "BFLOAT16"]),
+        (b"float16", ["FLOAT16"]),  # as NumPy takes it: no sequence of numbers
     ],
 )
 def test_data_types(dtype: Any, meant: list[str]) -> None:
@@ -228,6 +244,9 @@ MISTAKES: list[tuple[list[str], list[str], str]] = [
     (["specops.softmx"], ["float32"], "'specops.softmx'; `specops list` names all; did you mean `plain/softmax`?"),
     (["softmax"], ["float32", "argmax"], "; `argmax` is an operator, and operators come first"),
     (["softmax"], ["float32,float16"], "; several are given each by itself, without commas"),
+    (["specops.onnx."], ["float32"], "names all; name a function of it, as `specops.onnx.softmax`"),
+    (["unpool"], ["float32"], "; did you mean `directml/max_unpooling` or `onnx/max_unpool` or `plain/max_unpool`?"),
+    (["q" * 99], ["float32"], f"no operator '{'q' * 60}'; `specops list` names all"),
     (["softmax"], ["U3"], "no data type 'U3'; there are FLOAT32, "),
     (["plain/softmax"], ["bool", "int8"], "has data type BOOL, INT8; they have FLOAT32, FLOAT16, FLOAT64, BFLOAT16"),
 ]  # fmt: skip
