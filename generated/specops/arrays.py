@@ -88,8 +88,7 @@ def _array_interface(value: object) -> np.ndarray | None:
     names = ("__array__", "__array_interface__", "__array_struct__")
     if not any(hasattr(value, name) for name in names):
         return None
-    array = np.asarray(value, copy=False if _takes_copy(value) else None)
-    return array if type(array) is np.ndarray else np.asarray(array)
+    return np.asarray(value, copy=False if _takes_copy(value) else None)
 
 
 def _takes_copy(value: object) -> bool:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from specops.errors import ValidationError, Violation
-from specops.tensor import Tensor
+from specops.tensor import Tensor, packed
 from specops.vocabulary import DATA_TYPES, FEATURE_LEVELS
 
 
@@ -246,11 +246,26 @@ class Operator(Subject):
                 unsettled.add(rule.id)
                 sources = self._sources(rule.reads, values)
                 shown = _shown(sources, {**values, **shown_as}, told_as)
-                found.append(self.violation(rule.id, rule.field, shown, rule.allowed, rule.origin))
+                allowed = rule.allowed + self._sizes_that_do(rule, values)
+                found.append(self.violation(rule.id, rule.field, shown, allowed, rule.origin))
         lost = [name for name in self.derived if name not in values]
         if lost and not found and not unknown:
             found.append(self.not_computable(lost[0]))
         return found
+
+    def _sizes_that_do(self, rule: Rule, values: Mapping[str, Any]) -> str:
+        """Of an output whose sizes break a rule, the words for those that follow from the other fields and keep it."""
+        field = next((f for f in self.fields if f.name == rule.field), None)
+        if field is None or field.sizes is None or f"{field.name}.sizes" not in rule.reads:
+            return ""
+        try:
+            wanted = packed(values[field.name].dtype, tuple(field.sizes(values)))
+        except (KeyError, IndexError, ArithmeticError):
+            return ""
+        keeps = rule.holds({**values, field.name: wanted})
+        if not keeps or any(broken_rules(self.tensor_rules, wanted, field.kind)):
+            return ""
+        return f"; {list(wanted.sizes)} would do"
 
     def _sources(self, reads: Iterable[str], values: Mapping[str, Any]) -> tuple[str, ...]:
         """What was given, in place of what is derived from it, and with a length the array that it is of."""

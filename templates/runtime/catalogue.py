@@ -51,7 +51,7 @@ class Entry:
     def names(self) -> set[str]:
         """All that it is called on the command line."""
         name = self.id.split("/")[1]
-        short = self.operator.removeprefix("DML_OPERATOR_").removeprefix("DML_")
+        short = self.operator.removeprefix("DML_OPERATOR_")
         of_newest = {self.operator, short, self.name, f"{self.dialect}/{self.name}"}
         if self.dialect == "directml":
             words = "".join(word.capitalize() for word in short.split("_"))
