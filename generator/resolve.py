@@ -125,7 +125,8 @@ def tensor_rules(tree: SpecTree, report: Report) -> tuple[tuple[Rule, TensorCons
 
 def kernel_scope(kernel: KernelEntry) -> dict[str, str]:
     """The type of each tensor of a kernel, and of each parameter that takes an expression, in what it requires."""
-    told = {p: str(e.expression) for p, e in kernel.parameters.items() if e.expression}
+    types = {"ints": "ints", "number": "float"}
+    told = {p: types[e.expression] for p, e in kernel.parameters.items() if e.expression}
     return told | dict.fromkeys((*kernel.inputs, *kernel.outputs), "tensor")
 
 
@@ -352,9 +353,10 @@ class _Reader:
                 expr.check_names(shared.require, shared.parameters, name)
             except ExpressionError:
                 return None  # told in the vocabulary
+            part = shared.require[error.offset : error.offset + error.length]
             self.report.add(
                 "E204",
-                f"`{name}` does not fit its arguments: {error.message}",
+                f"`{name}` does not fit its arguments: {error.message} (`{part}`: {error.label})",
                 span,
                 "used here",
                 help=f"`{name}` requires {shared.require}",

@@ -25,7 +25,7 @@ _SUPPORT_PLACES = {
     "plain": "(decided)",
 }
 _EXPRESSION_TYPES = {"int": "int", "ints": "tuple[int, ...]", "bool": "bool"}
-_REQUIRED_TYPES = {"tensor": "Tensor", "ints": "Sequence[int]", "number": "float"}
+_REQUIRED_TYPES = {"tensor": "Tensor", "ints": "Sequence[int]", "float": "float"}
 _RETURNED = {"int": "int", "ints": "Sequence[int]", "bool": "bool", "dtype": "str"}
 
 

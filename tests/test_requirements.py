@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from trees import PROJECT
 
+from generator import values
 from generator.diagnostics import Report
 from generator.resolve import requirements
 from generator.structure import load_tree
@@ -169,7 +173,8 @@ def test_what_a_kernel_cannot_compute_is_refused(
         )
     message = str(caught.value)
     assert message.startswith(f"OPERATOR: kernel {kernel} requires that {required}; found ")
-    assert any(f"{name} {list(value)}" in message for name, value in changes.items())
+    shown = {n: list(v) if isinstance(v, list | tuple) else [v] for n, v in changes.items()}
+    assert any(f"{name} {value}" in message for name, value in shown.items())
 
 
 def test_each_requirement_is_here() -> None:
@@ -181,6 +186,27 @@ def test_each_requirement_is_here() -> None:
     assert list(CALLS) == list(found)
     for kernel, allowed in found.items():
         assert set(allowed) == {words for other, words, _ in WRONG if other == kernel}, kernel
+
+
+def test_numbers_can_be_required(tmp_path: Path) -> None:
+    """Not only lists: what a parameter of one number may be."""
+    shutil.copytree(PROJECT / "specs", tmp_path / "specs")
+    vocabulary = tmp_path / "specs" / "vocabulary.yaml"
+    text = vocabulary.read_text(encoding="utf-8")
+    rule = "  one_or_two: {parameters: [p], require: p == 1 or p >= 2, allowed: '{p} is 1 or from 2 on'}\n"
+    text = text.replace("\nconstraints:\n", "\nconstraints:\n" + rule)
+    before = "      p: {doc: The exponent of the norm., expression: number}\n    requires:\n"
+    assert text.count(before) == 1
+    text = text.replace(before, before + "      - one_or_two(p)\n")
+    vocabulary.write_text(text, encoding="utf-8")
+    report = Report()
+    tree = load_tree(tmp_path, report)
+    assert tree is not None
+    required = requirements(tree, report)
+    assert report.count == 0 and required["lp_pool"][0].allowed == "p is 1 or from 2 on"
+    linted: Any = SimpleNamespace(tree=tree, requirements=required)
+    (function,) = (f for f in values.requirements(linted)["constraints"] if f.name == "_one_or_two")
+    assert function.parameters == [("p", "float")]
 
 
 def sizes_of(pick: random.Random, rank: int) -> tuple[list[int], list[int]]:
