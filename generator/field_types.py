@@ -28,8 +28,10 @@ class FieldType(NamedTuple):
 
     @property
     def allowed(self) -> str:
-        """Such a default in words, with its range."""
-        return self.written + (" from {} to {}".format(*self.range) if self.range else "")
+        """Such a default in words, with its range; nothing where there is none."""
+        return self.written and self.written + (
+            " from {} to {}".format(*self.range) if self.range else ""
+        )
 
     @property
     def given(self) -> str:

@@ -158,6 +158,8 @@ class Fields(Subject):
             wrong = wrong or not low <= field.default <= high
         if wrong or (enum and field.default not in known):
             help = suggestion(str(field.default), known) or type_.allowed or "leave it out"
+            if field.type.endswith("[]"):
+                help = 'the default of an array is an expression in quotes, as in "[0, 0]"'
             if isinstance(field.default, str) and field.default.lstrip("-").isdecimal():
                 help = f"a number has no quotes; {help}"
             self.report.add(
