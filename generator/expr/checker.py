@@ -56,8 +56,9 @@ class Checker:
     def want(self, node: ast.expr, scope: dict[str, Type], *types: Type) -> Type:
         found = self.type(node, scope)
         if found not in types:
+            wanted = "number" if {"int", "float"} <= {*types} else types[0]
             raise self.error(
-                "E204", node, f"expected {in_words(types[0])}", f"this is {in_words(found)}"
+                "E204", node, f"expected {in_words(wanted)}", f"this is {in_words(found)}"
             )
         return found
 

@@ -80,8 +80,8 @@ class ExpressionError(Exception):
 def in_words(type: Type) -> str:
     names = {
         "bool": "a condition",
-        "int": "a number",
-        "float": "a number",
+        "int": "a whole number",
+        "float": "a float",
         "number": "a number",
         "ints": "a list of numbers",
         "str": "a word",
