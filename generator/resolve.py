@@ -149,6 +149,7 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     """Resolve one spec. What cannot be resolved is in the report and left out."""
     spec = source.spec
     reader = _Reader(source.document, tree, report, described=source.dialect == "directml")
+    reader.outputs = {field.name for field in spec.fields if field.kind == "output"}
     defaults: dict[str, Expr] = {}
     derived: dict[str, Expr] = {}
     sizes: dict[str, Expr] = {}
@@ -220,6 +221,7 @@ class _Reader:
         self.shared = tree.vocabulary.constraints
         self.data_types = tree.vocabulary.data_types
         self.words = {word for enum in tree.vocabulary.enums.values() for word in enum.values}
+        self.outputs: Collection[str] = ()
 
     def expression(
         self,
@@ -239,7 +241,10 @@ class _Reader:
             name = text[error.offset : error.offset + error.length]
             if error.code == "E203" and name in later:
                 message = f"`{name}` is not derived above this"
-                help = "a derived value reads fields, and derived values above it"
+                help = "a derived value reads inputs, attributes, and derived values above it"
+            elif error.code == "E203" and name.partition(".")[0] in self.outputs:
+                message = f"`{name.partition('.')[0]}` is an output, whose sizes and data type follow from this"
+                help = "read inputs, attributes and derived values; `sizes` also outputs above it"
             if error.code == "E203" and name in self.shared and path[0] == "constraints":
                 whole = _call(text) is not None
                 help = "it is a shared constraint: write "

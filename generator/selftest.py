@@ -340,7 +340,11 @@ class SelfTest:
             # A rule of each tensor names the part alone.
             key = dict(zip(patch, rule.violate, strict=True))[error.target]
             place = document.span((*rule.path, "violate", key))
-            self.report.add("E223", f"`violate` of `{rule.id}` does not fit: {error}", place)
+            value = patch[error.target]
+            quoted = isinstance(value, str) and value.lstrip("-").isdecimal()
+            help = "a number has no quotes" if quoted else ""
+            message = f"`violate` of `{rule.id}` does not fit: {error}"
+            self.report.add("E223", message, place, help=help)
             return
         broken = [b.rule.id for b in self.broken(values)]
         others = [id for id in broken if id != rule.id]
@@ -364,8 +368,11 @@ class SelfTest:
             ids = own if rule.id in own else [r.id for r, _ in self.tensor_rules]
             later = ids[ids.index(rule.id) :]
             below = [f"`{id}`" for id in others if id in later]
+            above = [f"`{id}`" for id in others if id in ids and id not in later]
             if below:
                 help += f"; or add `needs: [{rule.id}]` to {', '.join(below)}"
+            elif above:
+                help += f"; or move it above {', '.join(above)}, and add `needs: [{rule.id}]` there"
             self.report.add(
                 "E222",
                 f"`violate` breaks more than `{rule.id}`",

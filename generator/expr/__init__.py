@@ -32,6 +32,7 @@ _OTHERS = (
     ("&&", "`and` for &&"),
     (r"\|\|", "`or` for ||"),
     ("!(?!=)", "`not` for !"),
+    ("<>", "`!=` for <>"),
     (r"\bAND\b", "`and` for AND"),
     (r"\bOR\b", "`or` for OR"),
     (r"\bNOT\b", "`not` for NOT"),
