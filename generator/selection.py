@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from generator.diagnostics import Report, counted, escaped, suggestion
 from generator.exits import Stop, fail, show
 from generator.lint import Linted
 from generator.model import DIALECTS, SpecTree
-from generator.names import stands_for
+from generator.names import host_class, stands_for
 from generator.plan import File
 from generator.render import Renderer
 
@@ -29,15 +30,45 @@ def linted(options: argparse.Namespace) -> Linted:
 
 
 def _check_hosts(tree: SpecTree, options: argparse.Namespace, report: Report) -> None:
-    for kernel in tree.vocabulary.kernels:
+    for kernel, entry in tree.vocabulary.kernels.items():
         host = f"runtime/lowering/{kernel}.py"
-        if not (templates_of(options) / host).is_file():
-            report.add(
-                "E403",
-                f"there is no `templates/{host}`",
-                tree.document.key_span(("kernels", kernel)),
-                "the host's side of this kernel",
-            )
+        path, name = templates_of(options) / host, host_class(kernel)
+        arguments = {*entry.parameters, *entry.inputs, *entry.outputs}
+        found = _host(path, name) if path.is_file() else None
+        if not path.is_file():
+            message = f"there is no `templates/{host}`"
+        elif found is None:
+            message = f"templates/{host} has no class `{name}`"
+        elif found and found != arguments:
+            differ = ", ".join(f"`{argument}`" for argument in sorted(found ^ arguments))
+            message = f"`{name}` in templates/{host} takes other arguments: {differ}"
+        else:
+            continue
+        report.add(
+            "E403",
+            message,
+            tree.document.key_span(("kernels", kernel)),
+            "the host's side of this kernel",
+            help="its class takes the parameters, inputs and outputs by these names"
+            if path.is_file()
+            else f"it has the class `{name}`: CONTRIBUTING.md tells of what",
+        )
+
+
+def _host(path: Path, name: str) -> set[str] | None:
+    """What a class takes by name, which is not asked where it inherits that; None where there is no such class.
+
+    What cannot be read is told when it is rendered.
+    """
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (SyntaxError, ValueError):
+        return set()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            made = (n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
+            return {a.arg for n in made for a in n.args.kwonlyargs}
+    return None
 
 
 class Sound(NamedTuple):
@@ -192,7 +223,9 @@ def rendered(specs: Linted, options: argparse.Namespace) -> dict[File, bytes]:
     fail(report, options)
     for module, file, line in imports.missing(files, texts):
         place = report.line(renderer.root, file.origin, line)
-        report.add("E403", f"no generated file is the module `{module}`", place)
+        package, _, name = module.rpartition(".")
+        help = f"it is made of templates/kernels/{name}.py" if package == "specops.kernels" else ""
+        report.add("E403", f"no generated file is the module `{module}`", place, help=help)
     fail(report, options)
     return out
 
