@@ -290,7 +290,8 @@ def test_outside_the_checkout(tmp_path: Path) -> None:
     result = started("explain", "directml/argmax", cwd=tmp_path)
     assert result.returncode == 0 and result.stderr == ""
     page = PACKAGE / "pages" / "directml_argmax.txt"
-    assert result.stdout == page.read_text(encoding="utf-8")
+    # Behind it may stand operators of longer names.
+    assert result.stdout.startswith(page.read_text(encoding="utf-8"))
 
 
 def test_output_that_cannot_be_encoded(tmp_path: Path) -> None:
@@ -325,7 +326,9 @@ def test_list_some(specops_: Run) -> None:
     rows = specops_("list", "argmax", "HARDMAX_11").out.splitlines()[1:]
     named = {f"{e.dialect}/{e.name}" for e in entries() if e.name == "argmax"}
     assert {"directml/argmax", "onnx/argmax"} <= named
-    assert [r.split()[0] for r in rows] == sorted(named | {"onnx/hardmax"})
+    found = [r.split()[0] for r in rows]
+    assert found == sorted(found) and named | {"onnx/hardmax"} <= {*found}
+    assert all("argmax" in name for name in {*found} - {"onnx/hardmax"})
 
 
 def test_list_what_has_a_name_within_its_own(specops_: Run) -> None:
@@ -386,7 +389,9 @@ def test_explain_names_operators_with_longer_names(specops_: Run) -> None:
     longer = sorted({e.id for e in entries() if "max_pooling" in e.id})
     (named,) = re.findall(r"^See also: (.*?)\n\n", out, re.MULTILINE | re.DOTALL)
     assert len(longer) > 2 and {*longer} <= {*re.split(r",\s+", named)}
-    assert "See also" not in specops_("explain", "argmax").out
+    names = [e.name for e in entries()]
+    alone = next(n for n in names if not any(n in other and n != other for other in names))
+    assert "See also" not in specops_("explain", alone).out
 
 
 def test_explain_a_rule(specops_: Run) -> None:
