@@ -526,8 +526,10 @@ def skeleton(text: str) -> str:
 
 
 def bound(node: ast.stmt) -> list[str]:
-    """The names that a statement of a module binds."""
+    """The names that a statement of a module binds; of a function's overloads none."""
     match node:
+        case ast.FunctionDef(decorator_list=[ast.Name("overload")]):
+            return []
         case ast.FunctionDef(name) | ast.ClassDef(name):
             return [name]
         case ast.Import(names) | ast.ImportFrom(_, names):

@@ -24,6 +24,13 @@ def test_specs(part: int, tmp_path: Path) -> None:
     assert set(seen) == {*specs.GOOD}
 
 
+def test_undamaged_specs_are_sound() -> None:
+    """Of each dialect one."""
+    for dialect in ("directml", "onnx", "plain"):
+        good = next(g for g in specs.BASES[1:] if any(n.startswith(f"{dialect}/") for n in g))
+        assert specs.judge(specs.known(good)[0], good, False) == "sound"
+
+
 @pytest.mark.parametrize(
     ("files", "finding"),
     [
