@@ -128,7 +128,7 @@ EXPLAINED = {
         "axes (expression: ints)",
         "first\n          the first in row-major order",
         "left_sizes(output, input, axes)",
-        "Used by\n  directml/argmax, directml/argmin, onnx/argmax_1, ",
+        "Used by\n  directml/argmax, ",
     ],
     "kernels/reduce": [
         "that of input",
