@@ -224,8 +224,9 @@ def argmin_small(
         axis_direction: Which of several equal elements wins. One of INCREASING, DECREASING.
         axes: Axes to reduce. An integer or a sequence of them; negative ones count from the end;
             None means all axes.
-        out: Array to write to, with the output's data type and shape; it may not share memory with
-            an input. If None, a new array is allocated in the memory order of x.
+        out: Array to write to, with the output's data type and shape; it may not lie in the range
+            of memory, from first to last byte, of an input. If None, a new array is allocated in
+            the memory order of x.
 
     Returns:
         Receives one index for each reduced group. Data type: UINT32.
