@@ -157,7 +157,9 @@ _FIXED_EXPORTS = {
     "directml": ["CompiledOperator"],
     "onnx": ["CompiledOperator"],
     "plain": [
+        "NoMemoryError",
         "SpecopsError",
+        "ThreadLimitError",
         "ValidationError",
         "Violation",
         "__version__",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
@@ -222,6 +223,34 @@ def test_the_oldest_level_of_a_data_type_is_told() -> None:
     assert {v.field for v in caught.value.violations} == {"InputTensor", "OutputTensor"}
     for violation in caught.value.violations:
         assert violation.allowed.endswith("(INT8 from feature level 3.0 on)"), violation
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        ([1, 3, 112, 110], "rounded down or up; [1, 3, 112, 112] would do"),
+        ([1, 2, 112, 112], "are those of InputTensor; [1, 3, 112, 112] would do"),
+        ([3, 112, 112], "the same number of dimensions; [1, 3, 112, 112] would do"),
+    ],
+)
+def test_sizes_of_an_output_that_would_do(sizes: list[int], told: str) -> None:
+    tensor = TensorDesc("FLOAT32", [1, 3, 224, 224])
+    pooling = partial(
+        dml.MaxPooling1OperatorDesc,
+        InputTensor=tensor,
+        OutputTensor=TensorDesc("FLOAT32", sizes),
+        OutputIndicesTensor=None,
+        Strides=[2, 2],
+        StartPadding=[1, 1],
+        EndPadding=[1, 1],
+    )
+    with pytest.raises(ValidationError) as caught:
+        pooling(WindowSize=[3, 3]).validate()
+    assert [v.allowed.endswith(told) for v in caught.value.violations] == [True]
+    # Where another field is wrong, nobody knows.
+    with pytest.raises(ValidationError) as caught:
+        pooling(WindowSize=[300, 3]).validate()
+    assert "would do" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

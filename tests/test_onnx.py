@@ -315,6 +315,8 @@ def test_plain_function_with_a_part_of_out() -> None:
         assert made.tolist() == [[[0], [3]], [[4], [7]]]
         both = function(CUBE, [2], indices=True, out=(None, None))
         assert all(isinstance(part, np.ndarray) for part in both)
+        again = function(CUBE, [2], indices=True, out=[values, made])
+        assert type(again) is tuple and again[0] is values and again[1] is made
 
 
 @pytest.mark.parametrize(("ceil_mode", "count"), [(0, 6), (1, 5)])

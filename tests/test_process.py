@@ -18,8 +18,7 @@ import pytest
 from processes import KERNELS, done, python
 
 import specops
-from specops import SpecopsError, launch, onnx
-from specops.errors import ThreadLimitError
+from specops import SpecopsError, ThreadLimitError, launch, onnx
 
 
 def limited() -> Generator[None]:

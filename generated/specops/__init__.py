@@ -13,7 +13,7 @@ np.int64(2)
 """
 
 from specops._version import __version__
-from specops.errors import SpecopsError, ValidationError, Violation
+from specops.errors import NoMemoryError, SpecopsError, ThreadLimitError, ValidationError, Violation
 from specops.launch import get_num_threads, num_threads, set_num_threads
 from specops.operator import warm_up
 from specops.plain.argmax import argmax
@@ -35,7 +35,9 @@ from specops.plain.softmax import softmax
 from specops.plain.sum import sum
 
 __all__ = [
+    "NoMemoryError",
     "SpecopsError",
+    "ThreadLimitError",
     "ValidationError",
     "Violation",
     "__version__",

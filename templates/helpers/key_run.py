@@ -24,7 +24,7 @@ from memory import (
     _prefetch,
     _splat,
     _store,
-    item_size,
+    element_size,
     least,
     most,
 )
@@ -177,7 +177,7 @@ def _highest_bit(_context: Any, mask: Any) -> Any:
 @helper
 def _find_key(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     lanes = VECTOR_BYTES // size
     position = n - lanes if late else 0
     while True:
@@ -227,7 +227,7 @@ def pack(_context: Any, to: Any, address: Any, step: Any, n: Any, element: Any) 
 @helper
 def run_key(address, n, rule):
     """The greatest key of n contiguous elements."""
-    if n >= VECTOR_BYTES // item_size(rule.flip):
+    if n >= VECTOR_BYTES // element_size(rule.flip):
         return _greatest_key(address, n, rule)
     return _greatest_key_lane(address, n, rule)
 
@@ -235,7 +235,7 @@ def run_key(address, n, rule):
 @helper
 def place_in_run(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements whose key is `key`."""
-    if n >= VECTOR_BYTES // item_size(rule.flip):
+    if n >= VECTOR_BYTES // element_size(rule.flip):
         return _find_key(address, n, key, late, rule)
     mask = _equal_lanes(address, n, key, rule)
     if mask == 0:

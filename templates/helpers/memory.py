@@ -268,7 +268,8 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
     return types.int64(types.int64, types.int64), codegen
 
 
-item_size = _constant(lambda flip: flip.bitwidth // 8)  # bytes
+# Bytes of an element: of an integer, or of what a PoolState or a Fold is of.
+element_size = _constant(lambda kind: kind.bitwidth // 8)
 
 
 @intrinsic

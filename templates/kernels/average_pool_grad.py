@@ -15,7 +15,17 @@ from batch import BATCH_COLUMNS, BATCH_OUT, BATCH_SIZE, BATCH_STEP, offsets_of
 from compiled import entry, helper
 from divisors import counted_in_window, divisor_of, set_divisors
 from doubling import double_lines
-from memory import aligned, allocate, ceildiv, drain_stores, least, most, release, split
+from memory import (
+    aligned,
+    allocate,
+    ceildiv,
+    drain_stores,
+    element_size,
+    least,
+    most,
+    release,
+    split,
+)
 from plane_sets import plane_set, plane_sets
 from pool_line import Pieces, Planes, clear_states
 from pool_settings import (
@@ -31,7 +41,7 @@ from pool_settings import (
     TILE,
     pool_tables,
 )
-from pool_state import element_size, state_size
+from pool_state import state_size
 from sum_line import (
     OutputBlock,
     add_quotients,
@@ -115,9 +125,9 @@ def _holder(spatial, holders, axes, number):
 @helper
 def _add_quotients_of(settings, spatial, planes, line, address, n, columns, divisors, scale, kind):
     """Add what n windows of a row of each plane give to each of their elements, lane by lane."""
-    size, item_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
+    size, element_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
     step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[STEP]
-    if pitch == 1 and step != item_bytes:
+    if pitch == 1 and step != element_bytes:
         for plane in range(planes.count):
             line_at, start = line + plane * planes.line, address + plane * planes.source
             for i in range(n):
@@ -128,7 +138,7 @@ def _add_quotients_of(settings, spatial, planes, line, address, n, columns, divi
     runs, n_run = n, columns
     if pitch == 1:
         runs, n_run = 1, n
-    elif columns == pitch and step == pitch * item_bytes:
+    elif columns == pitch and step == pitch * element_bytes:
         runs, n_run = 1, n * pitch
     for i in range(runs):
         away = i * pitch * size
@@ -244,7 +254,7 @@ def lines(dtype, width):
         pitch, tile, share = settings[PITCH], settings[TILE], settings[SHARE]
         axis = axis_of(spatial, inner, COLUMNS)
         n, window, stride = axis[SIZE], axis[WINDOW], axis[STRIDE]
-        size, item_bytes = state_size(kind), element_size(kind)
+        size, element_bytes = state_size(kind), element_size(kind)
         rows = 1
         for d in range(inner):
             rows *= axis_of(spatial, d, COLUMNS)[SIZE]
@@ -257,7 +267,7 @@ def lines(dtype, width):
             number, low = split(rest, blocks)
             column *= tile
             low *= share
-            several = plane_set(settings, batch, sets, number, item_bytes)
+            several = plane_set(settings, batch, sets, number, element_bytes)
             count = least(tile, n - column)
             start = column + axis[PADDING] - window + 1
             first = ceildiv(most(start, 0), stride)

@@ -28,6 +28,7 @@ from max_window import WINNERS_EDGES, window_winner, winners_together
 from memory import (
     allocate,
     ceildiv,
+    element_size,
     least,
     load_index,
     load_integer,
@@ -57,7 +58,7 @@ from pool_settings import (
     SPATIAL,
     pool_tables,
 )
-from pool_state import element_size, state_size
+from pool_state import state_size
 from pool_transposed import transposed_chunk, transposed_elements
 from pool_walk import TABLE, line_chunk
 from walk import axis_of, integers, lane_types, narrowed, rule_of
@@ -179,16 +180,16 @@ def _storing(indexed: bool) -> Any:
     @helper
     def store(settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, rule):
         inner, spare = settings[SPATIAL] - 1, scratch.spare
-        size, item_bytes = state_size(kind), element_size(kind)
+        size, element_bytes = state_size(kind), element_size(kind)
         pitch, index_bytes, line = settings[PITCH], settings[INDEX_BYTES], settings[LINE]
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
         stride, out_step, index_step = axis[STRIDE], axis[OUT_STEP], axis[OTHER_STEP]
         row_out, row_index = row_axis[OUT_STEP], row_axis[OTHER_STEP]
         blank = narrowed(settings[BLANK], rule.flip)
         # States that stand side by side, in the line and in the outputs.
-        plain = out_step == item_bytes and (index_bytes == 0 or index_step == index_bytes)
+        plain = out_step == element_bytes and (index_bytes == 0 or index_step == index_bytes)
         if pitch > 1:
-            plain = settings[LANE_OUT] == item_bytes and (
+            plain = settings[LANE_OUT] == element_bytes and (
                 index_bytes == 0 or settings[LANE_OTHER] == index_bytes
             )
         plain = plain and settings[COLUMN_MAJOR] == 0
@@ -196,10 +197,10 @@ def _storing(indexed: bool) -> Any:
         runs, n_run, along, weight, plane_step = 1, outputs.columns, 0, 0, 0
         if pitch > 1:
             runs, n_run, along = outputs.columns, outputs.lanes, stride * pitch * size
-            weight, plane_step = settings[LANE_WEIGHT], item_bytes
+            weight, plane_step = settings[LANE_WEIGHT], element_bytes
             pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
             whole = plain and stride == 1 and outputs.lanes == pitch
-            if not indexed and whole and out_step == pitch * item_bytes:
+            if not indexed and whole and out_step == pitch * element_bytes:
                 runs, n_run = 1, outputs.columns * pitch
         # All runs of lines that are one run each, or those of one line; one run only where more is to be done.
         outer_runs, inner_runs, outer_line, inner_line = 1, outputs.rows, 0, line * size

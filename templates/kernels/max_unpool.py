@@ -9,7 +9,7 @@ import numpy as np
 
 from batch import BATCH_COLUMNS, BATCH_OTHER, BATCH_SIZE, BATCH_STEP, offsets_of
 from compiled import entry, helper, separate
-from memory import item_size, least, load_index, load_integer, split, store_integer
+from memory import element_size, least, load_index, load_integer, split, store_integer
 from walk import axis_of, integers, lane_types
 from zero import zero_bytes
 
@@ -30,7 +30,7 @@ def _clear(table, axes, out, begin, end, lane):
     """Set positions begin to end - 1 of the output to 0."""
     inner = axes - 1
     axis = axis_of(table, inner, BATCH_COLUMNS)
-    n, step, size = axis[BATCH_SIZE], axis[BATCH_STEP], item_size(lane)
+    n, step, size = axis[BATCH_SIZE], axis[BATCH_STEP], element_size(lane)
     position = begin
     while position < end:
         row, digit = split(position, n)
@@ -62,7 +62,7 @@ def _put(out, step, table, axes, given, low, high, positions, lane):
     `step`: from one position of the output to the next; 0 where they are told by the table. Amid the chunk this takes
     1.5 times as long.
     """
-    size = item_size(lane)
+    size = element_size(lane)
     adjoining = step == size and given.step == size and given.index_step == 8
     stray = False
     if adjoining and given.index_bytes == 8:

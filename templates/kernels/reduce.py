@@ -26,7 +26,7 @@ from axes import (
 )
 from columns import ROWS_AHEAD, apart_ahead, list_ahead, one_by_one, rows_ahead
 from compiled import entry, helper, inlined
-from fold import Fold, element_bytes, fetches_runs, fold_lanes, lane_bytes, settles, state_arrays
+from fold import Fold, fetches_runs, fold_lanes, lane_bytes, settles, state_arrays
 from fold_down import fold_down, fold_planes
 from fold_finish import finish, finishes_fast, reduce_planes
 from fold_groups import fold_groups
@@ -45,7 +45,17 @@ from folds import (
     join,
     store_across,
 )
-from memory import aligned, allocate, ceildiv, drain_stores, least, most, release, split
+from memory import (
+    aligned,
+    allocate,
+    ceildiv,
+    drain_stores,
+    element_size,
+    least,
+    most,
+    release,
+    split,
+)
 from planes import columns_before, planes_ahead, planes_together
 from target import bytes_ahead
 from vectors import prefer_wide_vectors
@@ -95,7 +105,7 @@ def _lead_within(lead, passed):
 def _fold_group(fold, rule, at, gap, reduced, x, lead, begin, end):
     """Fold positions begin to end of the group that begins at `x` into all lanes of a vector of states."""
     n, step, _ = axis_entries(reduced, reduced.rank - 1)
-    together = SETTLING // element_bytes(fold) if settles(fold) else n
+    together = SETTLING // element_size(fold) if settles(fold) else n
     position = begin
     while position < end:
         offset, _, left = run_at(reduced, position, position + n)
@@ -116,7 +126,7 @@ def rows(dtype, operation):
         prefer_wide_vectors()
         settings, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
-        size, lane = element_bytes(fold), lane_bytes(fold)
+        size, lane = element_size(fold), lane_bytes(fold)
         vector = fold_lanes(fold) * lane
         gap, result_gap = GROUPS * vector, SHORT_GROUPS * lane
         states = allocate(state_arrays(fold) * (gap + result_gap))
@@ -300,7 +310,7 @@ def columns(dtype, operation):
         prefer_wide_vectors()
         settings, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
-        size, lane = element_bytes(fold), lane_bytes(fold)
+        size, lane = element_size(fold), lane_bytes(fold)
         parts, tile = settings[PARTS], settings[TILE]
         beside, several = settings[BESIDE], settings[SEVERAL]
         gap = aligned((tile * beside * several + fold_lanes(fold) + GROUPS) * lane)
@@ -439,10 +449,10 @@ def planes(dtype, operation):
         together = planes_together(columns, settings[LAST_COLUMNS])
         gap = aligned((together * columns + fold_lanes(fold)) * lane)
         states = allocate(state_arrays(fold) * gap)
-        row_bytes = columns * element_bytes(fold)
+        row_bytes = columns * element_size(fold)
         ahead = planes_ahead(n, row_bytes) * step
         one_run = next_out == columns * out_step
-        straight = out_step == element_bytes(fold) and finishes_fast(fold, columns)
+        straight = out_step == element_size(fold) and finishes_fast(fold, columns)
         past = settings[PAST] != 0
         item = begin
         while item < end:

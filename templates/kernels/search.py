@@ -75,7 +75,7 @@ from memory import (
     allocate,
     ceildiv,
     drain_stores,
-    item_size,
+    element_size,
     least,
     load_integer,
     most,
@@ -229,7 +229,7 @@ class RowMarks(NamedTuple):
 @helper
 def _mark_found(found, n, base, weight, blanks, mark, target, step, rule):
     """Store the marks of rows whose keys and places search_transposed found."""
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     narrow = n * size <= VECTOR_BYTES
     for at in range(found, found + VECTOR_BYTES, size):
         best = np.int64(load_integer(rule.flip, at))
@@ -247,7 +247,7 @@ def _mark_rows(rows, mark, address, target, count, rule):
     """Store the marks of so many rows, and what is 0 beside them."""
     n, step, out_step, ahead, late = rows.n, rows.step, rows.out_step, rows.ahead, rows.late
     base, weight, blanks = rows.base, rows.weight, rows.blanks
-    lanes = VECTOR_BYTES // item_size(rule.flip)
+    lanes = VECTOR_BYTES // element_size(rule.flip)
     # A loop for each case: of so little that the processor overlaps more rows (0.6 to 0.9 of the time).
     if n <= lanes and mark.one_run:
         for _ in range(count):
@@ -282,7 +282,7 @@ def _index_rows(rows, address, target, count, rule):
     """Store the indices of so many rows, or pairs."""
     n, step, out_step, ahead, late = rows.n, rows.step, rows.out_step, rows.ahead, rows.late
     out_bytes = rows.out_bytes
-    lanes = VECTOR_BYTES // item_size(rule.flip)
+    lanes = VECTOR_BYTES // element_size(rule.flip)
     base, weight, blanks = rows.base, rows.weight, rows.blanks
     # A loop for each case, as in _mark_rows.
     if out_bytes == PAIR_BYTES:
@@ -321,10 +321,10 @@ def _index_rows(rows, address, target, count, rule):
 def _index_soon(rows, ceiling, address, target, count, rule):
     """As _index_rows, see SOON."""
     n, late = rows.n, rows.late
-    lanes = VECTOR_BYTES // item_size(rule.flip)
+    lanes = VECTOR_BYTES // element_size(rule.flip)
     first = n - lanes if late else 0
     for _ in range(count):
-        best, place = greatest_place(address + first * item_size(rule.flip), lanes, late, rule)
+        best, place = greatest_place(address + first * element_size(rule.flip), lanes, late, rule)
         place += first
         if best < ceiling:
             best, place = greatest_place_of_many(address, n, rows.ahead, late, rule)
@@ -363,7 +363,7 @@ def short_rows(width, is_float, one_hot):
                 zero_count, zero_step, _ = axis_entries(zeros, zeros.rank - 1)
             together = settings[STORED] == BY_GROUPS and zero_count == n
             mark = RowMarks(settings[MARK], mark_step, zero_count, zero_step, together)
-        size = item_size(rule.flip)
+        size = element_size(rule.flip)
         lanes = VECTOR_BYTES // size
         together = together and step == n * size and transposes(n, rule.flip)
         found = allocate(2 * VECTOR_BYTES)
@@ -478,7 +478,7 @@ def columns(width, is_float, one_hot):
         settings, kept, reduced, marks, zeros = _tables(walk)
         rule = rule_of(settings, RULE, lane, float_lane)
         pairs = integers(partial)
-        size = item_size(rule.flip)
+        size = element_size(rule.flip)
         tile, parts, out_bytes, mark = (
             settings[TILE],
             settings[PARTS],
@@ -650,7 +650,11 @@ def planes(width, is_float, one_hot):
         prefer_wide_vectors()
         settings, kept, reduced, marks, _zeros = _tables(walk)
         rule = rule_of(settings, RULE, lane, float_lane)
-        size, out_bytes, blanks = item_size(rule.flip), settings[OUT_BYTES], settings[BLANKS] != 0
+        size, out_bytes, blanks = (
+            element_size(rule.flip),
+            settings[OUT_BYTES],
+            settings[BLANKS] != 0,
+        )
         past = settings[PAST] != 0
         inner = kept.rank - 1
         columns = axis_entry(kept, inner, AXIS_SIZE)
@@ -724,7 +728,7 @@ def marked(width):
     def chunk(walk, places, out, _partial, begin, end):
         prefer_wide_vectors()
         settings, kept, _reduced, _marks, zeros = _tables(walk)
-        size, tile, past = item_size(flip), settings[TILE], settings[PAST] != 0
+        size, tile, past = element_size(flip), settings[TILE], settings[PAST] != 0
         across = axis_entry(kept, kept.rank - 1, AXIS_SIZE)
         tiles = ceildiv(across, tile)
         some = allocate(aligned(tile * size) + MORE_PLACES)

@@ -46,7 +46,7 @@ from memory import (
     allocate,
     ceildiv,
     drain_stores,
-    item_size,
+    element_size,
     least,
     most,
     release,
@@ -131,7 +131,7 @@ def short_rows(dtype):
         _, step, out_step = axis_entries(kept, kept.rank - 1)
         n = settings[TOTAL]
         # Input, output and exponentials of rows that are computed together stay in L1 (0.9 of the time).
-        row_bytes = 2 * n * item_size(kind) + (n // lanes + 1) * VECTOR_BYTES
+        row_bytes = 2 * n * element_size(kind) + (n // lanes + 1) * VECTOR_BYTES
         together = TOGETHER if n <= TOGETHER * lanes else 4
         while together > 2 and together * row_bytes > L1_BYTES:
             together //= 2
@@ -242,7 +242,7 @@ def rows(dtype):
                 factor = load_double(partial, 2 * group * parts + 1)
             else:
                 # What is fetched meanwhile: the next block, or group (1.2 times as fast where it lies in runs).
-                ahead = block * item_size(kind)
+                ahead = block * element_size(kind)
                 if n <= block:
                     ahead = unravel(kept, kept.rank, group + 1)[0] - offset
                 top, added = measure_row(
@@ -291,7 +291,7 @@ def _tile_at(kind, settings, kept, x, out, item):
 
     Not where columns are runs of groups, of which a tile holds whole ones.
     """
-    size, vector = item_size(kind), lane_count(kind) * item_size(kind)
+    size, vector = element_size(kind), lane_count(kind) * element_size(kind)
     tile = settings[TILE]
     inner = kept.rank - 1
     across, step, out_step = axis_entries(kept, inner)
@@ -335,7 +335,7 @@ def columns(dtype):
         spare = allocate(spare_bytes + 3 * state_bytes + table_bytes)
         for r in range(MEASURED_ROWS + LEAD_ROWS):
             row = spare + MEASURED_ROWS * VECTOR_BYTES + 16 * r
-            store_integer(np.int64(0), row, r * lanes * item_size(kind))
+            store_integer(np.int64(0), row, r * lanes * element_size(kind))
         state = spare + spare_bytes
         table = state + 3 * state_bytes  # offsets of a block of rows, and of LEAD_ROWS behind it
         tabled = -1
@@ -453,8 +453,8 @@ def _down_each(kind, x, step, ahead, out, out_step, out_ahead, rows, vectors, sc
     """As _down, of so many whole vectors side by side."""
     for _ in range(vectors):
         _down(kind, x, step, ahead, out, out_step, out_ahead, rows, None, scratch, logarithm)
-        x += lane_count(kind) * item_size(kind)
-        out += lane_count(kind) * item_size(kind)
+        x += lane_count(kind) * element_size(kind)
+        out += lane_count(kind) * element_size(kind)
 
 
 @helper
@@ -475,7 +475,7 @@ def planes(dtype):
     @entry
     def chunk(walk, x, out, _partial, begin, end):
         settings, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
-        size, lanes = item_size(kind), lane_count(kind)
+        size, lanes = element_size(kind), lane_count(kind)
         logarithm = settings[LOGARITHM] != 0
         inner = kept.rank - 1
         columns = axis_entry(kept, inner, AXIS_SIZE)

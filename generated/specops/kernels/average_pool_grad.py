@@ -360,6 +360,10 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
     return types.int64(types.int64, types.int64), codegen
 
 
+# Bytes of an element: of an integer, or of what a PoolState or a Fold is of.
+element_size = _constant(lambda kind: kind.bitwidth // 8)
+
+
 @intrinsic
 def allocate(_context: Any, size: Any) -> Any:
     """The address of `size` bytes that begin where a cache line does, until they are released.
@@ -810,6 +814,7 @@ class PoolState:
 class _StateType(types.Type):
     def __init__(self, state: PoolState) -> None:
         self.state = state
+        self.bitwidth = state.element.width
         super().__init__(state.name)
 
 
@@ -827,7 +832,6 @@ def _constant_state(context: Any, _builder: Any, _type: Any, _state: PoolState) 
 
 
 state_size = _constant(lambda kind: kind.state.bytes)
-element_size = _constant(lambda kind: kind.state.element.width // 8)  # bytes
 
 
 _HALF = ir.IntType(64)
@@ -1242,7 +1246,7 @@ PLANES = 21  # packed: planes of an item; lines: as well, one after the other, o
 TABLE_AT = 22  # packed: the address of the table
 PLANE_PITCH = 23  # packed: states from one plane to the next
 KEPT = 24  # packed: the same of the rows that are kept, where not all are; else 0
-PART_BYTES = 25  # transposed: of one vector of each position
+TRANSPOSED_BYTES = 25  # transposed: of one vector of each position
 PAST = 26  # lines, gradients: outputs, or indices where they are wanted, go past the caches
 EDGE = 27  # direct: see window_group; 0: each window by itself
 OWN = 28  # and further: those that a kernel module has besides
@@ -1626,24 +1630,24 @@ def write_lines(
     """
     rows, columns, lanes = outputs
     inner = settings[SPATIAL] - 1
-    size, item_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
+    size, element_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
     line_step, line_out = settings[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
     step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
     # One run of a line's places for each line, or runs of the lanes of its places.
     runs, n_run, run_out, along, column_step, row_step = rows, columns, line_out, line_step, 0, size
     again = 1
     if pitch > 1:
-        whole = pieces.stride == 1 and lanes == pitch and settings[LANE_OUT] == item_bytes
-        if whole and step == pitch * item_bytes:
+        whole = pieces.stride == 1 and lanes == pitch and settings[LANE_OUT] == element_bytes
+        if whole and step == pitch * element_bytes:
             n_run = columns * pitch
-            step = item_bytes
+            step = element_bytes
         else:
             again, runs, n_run = rows, columns, lanes
             run_out, along, row_step = step, pieces.stride * pitch * size, 0
             column_step = pitch * size
             step = settings[LANE_OUT]
         pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
-    plain = step == item_bytes
+    plain = step == element_bytes
     together = planes.count if plain else 1
     doubtful = False
     for turn in range(planes.count // together * again):
@@ -1673,7 +1677,7 @@ def write_lines(
             doubtful = doubtful or unsure
             if not plain:
                 for i in range(n_run):
-                    copy_element(to + r * run_out + i * step, spare + i * item_bytes, kind)
+                    copy_element(to + r * run_out + i * step, spare + i * element_bytes, kind)
     return doubtful
 
 
@@ -1786,8 +1790,8 @@ def plane_sets(settings, batch, most):
 
 
 @inlined
-def plane_set(settings, batch, sets, number, item_bytes):
-    """One of the sets of planes, of PITCH lanes at most, whose elements take `item_bytes` in the input."""
+def plane_set(settings, batch, sets, number, element_bytes):
+    """One of the sets of planes, of PITCH lanes at most, whose elements take `element_bytes` in the input."""
     pitch = settings[PITCH]
     rest, lane = split(number, sets.lanes)
     lane *= pitch
@@ -1797,7 +1801,7 @@ def plane_set(settings, batch, sets, number, item_bytes):
     return PlaneSet(
         least(sets.most, sets.size - plane),
         least(pitch, settings[LANES] - lane),
-        source + lane * item_bytes,
+        source + lane * element_bytes,
         out + lane * settings[LANE_OUT],
         other + lane * settings[LANE_OTHER],
         base + lane * settings[LANE_WEIGHT],
@@ -1871,9 +1875,9 @@ def _holder(spatial, holders, axes, number):
 @helper
 def _add_quotients_of(settings, spatial, planes, line, address, n, columns, divisors, scale, kind):
     """Add what n windows of a row of each plane give to each of their elements, lane by lane."""
-    size, item_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
+    size, element_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
     step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[STEP]
-    if pitch == 1 and step != item_bytes:
+    if pitch == 1 and step != element_bytes:
         for plane in range(planes.count):
             line_at, start = line + plane * planes.line, address + plane * planes.source
             for i in range(n):
@@ -1884,7 +1888,7 @@ def _add_quotients_of(settings, spatial, planes, line, address, n, columns, divi
     runs, n_run = n, columns
     if pitch == 1:
         runs, n_run = 1, n
-    elif columns == pitch and step == pitch * item_bytes:
+    elif columns == pitch and step == pitch * element_bytes:
         runs, n_run = 1, n * pitch
     for i in range(runs):
         away = i * pitch * size
@@ -2000,7 +2004,7 @@ def lines(dtype, width):
         pitch, tile, share = settings[PITCH], settings[TILE], settings[SHARE]
         axis = axis_of(spatial, inner, COLUMNS)
         n, window, stride = axis[SIZE], axis[WINDOW], axis[STRIDE]
-        size, item_bytes = state_size(kind), element_size(kind)
+        size, element_bytes = state_size(kind), element_size(kind)
         rows = 1
         for d in range(inner):
             rows *= axis_of(spatial, d, COLUMNS)[SIZE]
@@ -2013,7 +2017,7 @@ def lines(dtype, width):
             number, low = split(rest, blocks)
             column *= tile
             low *= share
-            several = plane_set(settings, batch, sets, number, item_bytes)
+            several = plane_set(settings, batch, sets, number, element_bytes)
             count = least(tile, n - column)
             start = column + axis[PADDING] - window + 1
             first = ceildiv(most(start, 0), stride)

@@ -443,7 +443,8 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
     return types.int64(types.int64, types.int64), codegen
 
 
-item_size = _constant(lambda flip: flip.bitwidth // 8)  # bytes
+# Bytes of an element: of an integer, or of what a PoolState or a Fold is of.
+element_size = _constant(lambda kind: kind.bitwidth // 8)
 
 
 @intrinsic
@@ -899,6 +900,7 @@ class PoolState:
 class _StateType(types.Type):
     def __init__(self, state: PoolState) -> None:
         self.state = state
+        self.bitwidth = state.element.width
         super().__init__(state.name)
 
 
@@ -921,7 +923,6 @@ def _state_parts(state: Any) -> int:
 
 
 state_size = _constant(lambda kind: kind.state.bytes)
-element_size = _constant(lambda kind: kind.state.element.width // 8)  # bytes
 state_parts = _constant(lambda kind: _state_parts(kind.state))
 
 
@@ -1849,7 +1850,7 @@ PLANES = 21  # packed: planes of an item; lines: as well, one after the other, o
 TABLE_AT = 22  # packed: the address of the table
 PLANE_PITCH = 23  # packed: states from one plane to the next
 KEPT = 24  # packed: the same of the rows that are kept, where not all are; else 0
-PART_BYTES = 25  # transposed: of one vector of each position
+TRANSPOSED_BYTES = 25  # transposed: of one vector of each position
 PAST = 26  # lines, gradients: outputs, or indices where they are wanted, go past the caches
 EDGE = 27  # direct: see window_group; 0: each window by itself
 OWN = 28  # and further: those that a kernel module has besides
@@ -2099,7 +2100,7 @@ def _highest_bit(_context: Any, mask: Any) -> Any:
 @helper
 def _find_key(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     lanes = VECTOR_BYTES // size
     position = n - lanes if late else 0
     while True:
@@ -2121,7 +2122,7 @@ def _find_key(address, n, key, late, rule):
 @helper
 def run_key(address, n, rule):
     """The greatest key of n contiguous elements."""
-    if n >= VECTOR_BYTES // item_size(rule.flip):
+    if n >= VECTOR_BYTES // element_size(rule.flip):
         return _greatest_key(address, n, rule)
     return _greatest_key_lane(address, n, rule)
 
@@ -2129,7 +2130,7 @@ def run_key(address, n, rule):
 @helper
 def place_in_run(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements whose key is `key`."""
-    if n >= VECTOR_BYTES // item_size(rule.flip):
+    if n >= VECTOR_BYTES // element_size(rule.flip):
         return _find_key(address, n, key, late, rule)
     mask = _equal_lanes(address, n, key, rule)
     if mask == 0:
@@ -2294,7 +2295,7 @@ def window_winner(first, box, axes, total, rule):
     """Key and position of the first greatest element of a window, counted from its first."""
     inner = axis_of(box, axes - 1, BOX_COLUMNS)
     n, step, weight = inner[INSIDE], inner[INSIDE_STEP], inner[INSIDE_WEIGHT]
-    adjoining = step == item_size(rule.flip)
+    adjoining = step == element_size(rule.flip)
     best = load_key(first, 0, rule)
     best_position = 0
     for row in range(total // n):
@@ -2415,8 +2416,8 @@ def plane_sets(settings, batch, most):
 
 
 @inlined
-def plane_set(settings, batch, sets, number, item_bytes):
-    """One of the sets of planes, of PITCH lanes at most, whose elements take `item_bytes` in the input."""
+def plane_set(settings, batch, sets, number, element_bytes):
+    """One of the sets of planes, of PITCH lanes at most, whose elements take `element_bytes` in the input."""
     pitch = settings[PITCH]
     rest, lane = split(number, sets.lanes)
     lane *= pitch
@@ -2426,7 +2427,7 @@ def plane_set(settings, batch, sets, number, item_bytes):
     return PlaneSet(
         least(sets.most, sets.size - plane),
         least(pitch, settings[LANES] - lane),
-        source + lane * item_bytes,
+        source + lane * element_bytes,
         out + lane * settings[LANE_OUT],
         other + lane * settings[LANE_OTHER],
         base + lane * settings[LANE_WEIGHT],
@@ -2733,8 +2734,8 @@ def _each_position(
 ) -> None:
     """`one(number, row, column)` where planes lie side by side; else `several(first)` for units of elements."""
     i64 = positions.rows.type
-    item_bytes = i64(unit.element.width // 8)
-    beside = builder.icmp_signed("==", positions.plane_step, item_bytes)
+    element_bytes = i64(unit.element.width // 8)
+    beside = builder.icmp_signed("==", positions.plane_step, element_bytes)
     with builder.if_else(beside) as (then, otherwise):
         with (
             then,
@@ -2766,7 +2767,7 @@ def _read_positions(
         unit = _unit(vector)
         lowest = _splat(builder, kept.lowest(builder, rule), _vector(kept.type))
         i64 = target.type
-        size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
+        size, element_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
         next_source = builder.add(source, builder.mul(where.plane_step, i64(vector.count)))
 
         def store(bits: Any, number: Any) -> None:
@@ -2788,7 +2789,7 @@ def _read_positions(
             ahead = _place(builder, next_source, (first, size))
             for k in range(unit.count):
                 _prefetch(builder, builder.gep(ahead, [i64(k * VECTOR_BYTES)]), 2)
-            address = builder.add(source, builder.mul(first, item_bytes))
+            address = builder.add(source, builder.mul(first, element_bytes))
             vectors = _load_transposed(builder, address, where.plane_step, unit)
             for i, bits in enumerate(vectors):
                 store(bits, builder.add(first, i64(i)))
@@ -2809,7 +2810,7 @@ def _store_tile(
     vector, states = _vector(kept.element), _vector(kept.type)
     unit = _unit(vector)
     i64 = target.type
-    size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
+    size, element_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
 
     def elements(number: Any) -> Any:
         places = [
@@ -2826,7 +2827,7 @@ def _store_tile(
 
     def several(first: Any) -> None:
         vectors = [elements(builder.add(first, i64(i))) for i in range(unit.count)]
-        address = builder.add(target, builder.mul(first, item_bytes))
+        address = builder.add(target, builder.mul(first, element_bytes))
         _store_each(builder, vectors, _units(builder, address, where.plane_step, unit.count))
 
     _each_position(builder, where, unit, one, several)
@@ -2962,7 +2963,7 @@ def transposed_chunk(kind, read_rule, store):
         lanes, share, tile = size // element_size(kind), settings[SHARE], settings[TILE]
         # A divisor for each output, and for each column. Vectors begin at multiples of their size: 0.8 of the time.
         before = aligned((share + 1) * tile * state_size(kind)) if divided else 0
-        part = settings[PART_BYTES]
+        part = settings[TRANSPOSED_BYTES]
         divisors = allocate(before + 2 * parts * part)
         first = States(divisors + before, part)
         second = States(first.address + parts * part, part)
@@ -3180,7 +3181,7 @@ def _make_lines(
 ):
     """Make the lines of an item's planes: alike lines at once, or the runs of one line."""
     inner = settings[SPATIAL] - 1
-    size, item_bytes = state_size(kind), element_size(kind)
+    size, element_bytes = state_size(kind), element_size(kind)
     pitch, line, tall = settings[PITCH], settings[LINE] * size, settings[TALL] != 0
     step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
     row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
@@ -3189,7 +3190,7 @@ def _make_lines(
     runs, n, along = places, lanes, 0
     if pitch == 1:
         runs, n, along = 1, places, 1
-    elif settings[INDEX_BYTES] == 0 and lanes == pitch and step == pitch * item_bytes:
+    elif settings[INDEX_BYTES] == 0 and lanes == pitch and step == pitch * element_bytes:
         runs, n = 1, places * pitch
     source += window.offset + (span.start + span.low) * step
     # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.
@@ -3317,7 +3318,7 @@ def line_chunk(kind, read_rule, block, store):
             spare=lines + buffers * buffer,
         )
         inner = settings[SPATIAL] - 1
-        size, item_bytes = state_size(kind), element_size(kind)
+        size, element_bytes = state_size(kind), element_size(kind)
         pitch, tile = settings[PITCH], settings[TILE]
         share, most_planes = settings[SHARE], settings[PLANES]
         tall, line = settings[TALL] != 0, settings[LINE]
@@ -3344,7 +3345,7 @@ def line_chunk(kind, read_rule, block, store):
             column *= tile
             first *= share
             columns, some = least(tile, out_n - column), least(share, rows - first)
-            several = plane_set(settings, batch, sets, number, item_bytes)
+            several = plane_set(settings, batch, sets, number, element_bytes)
             if outer != last_outer:
                 window, table = _outer_window(settings, spatial, outer, scratch)
                 last_outer, last_first = outer, -1
@@ -3512,16 +3513,16 @@ def _storing(indexed: bool) -> Any:
     @helper
     def store(settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, rule):
         inner, spare = settings[SPATIAL] - 1, scratch.spare
-        size, item_bytes = state_size(kind), element_size(kind)
+        size, element_bytes = state_size(kind), element_size(kind)
         pitch, index_bytes, line = settings[PITCH], settings[INDEX_BYTES], settings[LINE]
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
         stride, out_step, index_step = axis[STRIDE], axis[OUT_STEP], axis[OTHER_STEP]
         row_out, row_index = row_axis[OUT_STEP], row_axis[OTHER_STEP]
         blank = narrowed(settings[BLANK], rule.flip)
         # States that stand side by side, in the line and in the outputs.
-        plain = out_step == item_bytes and (index_bytes == 0 or index_step == index_bytes)
+        plain = out_step == element_bytes and (index_bytes == 0 or index_step == index_bytes)
         if pitch > 1:
-            plain = settings[LANE_OUT] == item_bytes and (
+            plain = settings[LANE_OUT] == element_bytes and (
                 index_bytes == 0 or settings[LANE_OTHER] == index_bytes
             )
         plain = plain and settings[COLUMN_MAJOR] == 0
@@ -3529,10 +3530,10 @@ def _storing(indexed: bool) -> Any:
         runs, n_run, along, weight, plane_step = 1, outputs.columns, 0, 0, 0
         if pitch > 1:
             runs, n_run, along = outputs.columns, outputs.lanes, stride * pitch * size
-            weight, plane_step = settings[LANE_WEIGHT], item_bytes
+            weight, plane_step = settings[LANE_WEIGHT], element_bytes
             pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
             whole = plain and stride == 1 and outputs.lanes == pitch
-            if not indexed and whole and out_step == pitch * item_bytes:
+            if not indexed and whole and out_step == pitch * element_bytes:
                 runs, n_run = 1, outputs.columns * pitch
         # All runs of lines that are one run each, or those of one line; one run only where more is to be done.
         outer_runs, inner_runs, outer_line, inner_line = 1, outputs.rows, 0, line * size

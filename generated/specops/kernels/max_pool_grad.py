@@ -339,6 +339,10 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
     return types.int64(types.int64, types.int64), codegen
 
 
+# Bytes of an element: of an integer, or of what a PoolState or a Fold is of.
+element_size = _constant(lambda kind: kind.bitwidth // 8)
+
+
 @intrinsic
 def load_integer(_context: Any, like: Any, address: Any) -> Any:
     """The integer of `like`'s type at `address`."""
@@ -764,6 +768,7 @@ class PoolState:
 class _StateType(types.Type):
     def __init__(self, state: PoolState) -> None:
         self.state = state
+        self.bitwidth = state.element.width
         super().__init__(state.name)
 
 
@@ -781,7 +786,6 @@ def _constant_state(context: Any, _builder: Any, _type: Any, _state: PoolState) 
 
 
 state_size = _constant(lambda kind: kind.state.bytes)
-element_size = _constant(lambda kind: kind.state.element.width // 8)  # bytes
 
 
 _HALF = ir.IntType(64)
@@ -995,7 +999,7 @@ PLANES = 21  # packed: planes of an item; lines: as well, one after the other, o
 TABLE_AT = 22  # packed: the address of the table
 PLANE_PITCH = 23  # packed: states from one plane to the next
 KEPT = 24  # packed: the same of the rows that are kept, where not all are; else 0
-PART_BYTES = 25  # transposed: of one vector of each position
+TRANSPOSED_BYTES = 25  # transposed: of one vector of each position
 PAST = 26  # lines, gradients: outputs, or indices where they are wanted, go past the caches
 EDGE = 27  # direct: see window_group; 0: each window by itself
 OWN = 28  # and further: those that a kernel module has besides
@@ -1424,8 +1428,8 @@ def plane_sets(settings, batch, most):
 
 
 @inlined
-def plane_set(settings, batch, sets, number, item_bytes):
-    """One of the sets of planes, of PITCH lanes at most, whose elements take `item_bytes` in the input."""
+def plane_set(settings, batch, sets, number, element_bytes):
+    """One of the sets of planes, of PITCH lanes at most, whose elements take `element_bytes` in the input."""
     pitch = settings[PITCH]
     rest, lane = split(number, sets.lanes)
     lane *= pitch
@@ -1435,7 +1439,7 @@ def plane_set(settings, batch, sets, number, item_bytes):
     return PlaneSet(
         least(sets.most, sets.size - plane),
         least(pitch, settings[LANES] - lane),
-        source + lane * item_bytes,
+        source + lane * element_bytes,
         out + lane * settings[LANE_OUT],
         other + lane * settings[LANE_OTHER],
         base + lane * settings[LANE_WEIGHT],
@@ -1516,7 +1520,7 @@ def _find_windows(windows, blocks, axes, spatial):
 
 
 @helper
-def _set_finder(finder, settings, spatial, windows, planes, plane_step, columns, item_bytes):
+def _set_finder(finder, settings, spatial, windows, planes, plane_step, columns, element_bytes):
     """A walk that finds the positions (without lines the elements, too) of the present windows, packed; its items.
 
     Of so many planes one after the other, each of `columns` side by side.
@@ -1526,7 +1530,7 @@ def _set_finder(finder, settings, spatial, windows, planes, plane_step, columns,
         finder[i] = settings[i]
     finder[BATCH] = 1
     finder[INDEX_BYTES] = 8
-    finder[LANES], finder[LANE_OUT], finder[LANE_OTHER] = columns, item_bytes, 8
+    finder[LANES], finder[LANE_OUT], finder[LANE_OTHER] = columns, element_bytes, 8
     finder[LANE_WEIGHT] = finder[PAST] = 0
     at_once = settings[PLANES] if planes > 1 else 1
     finder[PLANES] = at_once
@@ -1539,13 +1543,13 @@ def _set_finder(finder, settings, spatial, windows, planes, plane_step, columns,
             finder[at + i] = axis[i]
         finder[at + OUT_SIZE] = part[COUNT]
         finder[at + PADDING] -= part[FROM] * axis[STRIDE]
-        finder[at + OUT_STEP] = place * item_bytes
+        finder[at + OUT_STEP] = place * element_bytes
         finder[at + OTHER_STEP] = place * 8
         place *= part[COUNT]
         outputs *= part[COUNT]
     axis = axis_of(finder, 1, SETTINGS)  # the one of the batch
     axis[BATCH_SIZE], axis[BATCH_STEP] = planes, plane_step
-    axis[BATCH_OUT], axis[BATCH_OTHER] = place * item_bytes, place * 8
+    axis[BATCH_OUT], axis[BATCH_OTHER] = place * element_bytes, place * 8
     axis[BATCH_WEIGHT] = 0  # positions count anew in each
     share, tile = settings[SHARE], settings[TILE]
     if tile == 0:  # without lines
@@ -1713,7 +1717,7 @@ def gradient(dtype, apart, side_by_side):
         inner = axes - 1
         weights, given_steps = axis_of(spatial, 1, WEIGHT), axis_of(spatial, 1, OTHER_STEP)
         out_steps = axis_of(spatial, 1, OUT_STEP)
-        size, item_bytes = state_size(kind), element_size(kind)
+        size, element_bytes = state_size(kind), element_size(kind)
         pitch, given_lane_step = settings[PITCH], settings[LANE_OTHER]
         given_step = axis_of(spatial, inner, COLUMNS)[OTHER_STEP]
         most_planes = settings[SEVERAL]
@@ -1727,7 +1731,7 @@ def gradient(dtype, apart, side_by_side):
         finder_bytes = 8 * (SETTINGS + BATCH_COLUMNS + COLUMNS * axes)
         sum_bytes = most_planes * settings[BLOCK] * pitch * size
         sum_bytes = 0 if apart else aligned(sum_bytes + 2 * VECTOR_BYTES)
-        spare_bytes = most(settings[BLOCK], pitch) * item_bytes
+        spare_bytes = most(settings[BLOCK], pitch) * element_bytes
         box_bytes = 8 * BOX_COLUMNS * axes
         list_bytes = box_bytes + MOST_PLACES * PLACE_BYTES if side_by_side else 0
         sums = allocate(
@@ -1735,7 +1739,7 @@ def gradient(dtype, apart, side_by_side):
             + finder_bytes
             + 2 * table
             + list_bytes
-            + held * (8 + item_bytes)
+            + held * (8 + element_bytes)
             + spare_bytes
         )
         finder_at = sums + sum_bytes
@@ -1745,7 +1749,7 @@ def gradient(dtype, apart, side_by_side):
         lists = finder_at + finder_bytes + 2 * table
         found = lists + list_bytes
         values = found + 8 * held
-        spare = values + held * item_bytes
+        spare = values + held * element_bytes
         for d in range(axes):
             axis = axis_of(blocks, d, CUT_COLUMNS)
             axis[WHOLE], axis[FIRST] = axis_of(spatial, d, COLUMNS)[SIZE], 0
@@ -1754,7 +1758,7 @@ def gradient(dtype, apart, side_by_side):
             number, part_of_plane = split(item, parts)
             block = _take_part(blocks, axes, part_of_plane)
             begin_at = _row_of(blocks, axes, weights, zero)
-            planes = plane_set(settings, batch, sets, number, item_bytes)
+            planes = plane_set(settings, batch, sets, number, element_bytes)
             several, columns = planes.count, planes.lanes
             source, target = x + planes.source, out + planes.out
             given = gradients + planes.other
@@ -1770,7 +1774,7 @@ def gradient(dtype, apart, side_by_side):
             for part in range(_cut(windows, axes, held // (several * pitch))):
                 outputs = _take_part(windows, axes, part)
                 items = _set_finder(
-                    finder, settings, spatial, windows, several, plane_x, columns, item_bytes
+                    finder, settings, spatial, windows, several, plane_x, columns, element_bytes
                 )
                 call(settings[FIND], finder_at, source, values, found, zero, items)
                 at = found
@@ -1799,11 +1803,13 @@ def gradient(dtype, apart, side_by_side):
             runs, length, run_out, element_out = n, columns, step, settings[LANE_OUT]
             if pitch == 1:
                 runs, length, element_out = 1, n, step
-            elif columns == pitch and element_out == item_bytes and step == pitch * item_bytes:
+            elif (
+                columns == pitch and element_out == element_bytes and step == pitch * element_bytes
+            ):
                 runs, length = 1, n * pitch
             planes_apart = several
-            whole = runs == 1 and n == block and element_out == item_bytes
-            if whole and plane_out == length * item_bytes:
+            whole = runs == 1 and n == block and element_out == element_bytes
+            if whole and plane_out == length * element_bytes:
                 planes_apart, length = 1, length * several
             for p in range(planes_apart):
                 for row in range(block // n):

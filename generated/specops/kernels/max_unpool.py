@@ -207,7 +207,8 @@ def split(_context: Any, n: Any, size: Any) -> Any:
     return types.UniTuple(i64, 2)(i64, i64), codegen
 
 
-item_size = _constant(lambda flip: flip.bitwidth // 8)  # bytes
+# Bytes of an element: of an integer, or of what a PoolState or a Fold is of.
+element_size = _constant(lambda kind: kind.bitwidth // 8)
 
 
 @intrinsic
@@ -356,7 +357,7 @@ def _clear(table, axes, out, begin, end, lane):
     """Set positions begin to end - 1 of the output to 0."""
     inner = axes - 1
     axis = axis_of(table, inner, BATCH_COLUMNS)
-    n, step, size = axis[BATCH_SIZE], axis[BATCH_STEP], item_size(lane)
+    n, step, size = axis[BATCH_SIZE], axis[BATCH_STEP], element_size(lane)
     position = begin
     while position < end:
         row, digit = split(position, n)
@@ -388,7 +389,7 @@ def _put(out, step, table, axes, given, low, high, positions, lane):
     `step`: from one position of the output to the next; 0 where they are told by the table. Amid the chunk this takes
     1.5 times as long.
     """
-    size = item_size(lane)
+    size = element_size(lane)
     adjoining = step == size and given.step == size and given.index_step == 8
     stray = False
     if adjoining and given.index_bytes == 8:

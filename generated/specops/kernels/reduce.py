@@ -460,6 +460,10 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
     return types.int64(types.int64, types.int64), codegen
 
 
+# Bytes of an element: of an integer, or of what a PoolState or a Fold is of.
+element_size = _constant(lambda kind: kind.bitwidth // 8)
+
+
 @intrinsic
 def allocate(_context: Any, size: Any) -> Any:
     """The address of `size` bytes that begin where a cache line does, until they are released.
@@ -1426,6 +1430,7 @@ class Fold:
 class _FoldType(types.Type):
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
+        self.bitwidth = fold.bits
         super().__init__(f"Fold({fold.dtype}, {fold.operation})")
 
 
@@ -1474,7 +1479,6 @@ def _rule_of(builder: Any, fold: Fold, rule: Any) -> tuple[Any, ...]:
     return tuple(w if fold.bits == 64 else builder.trunc(w, fold.element) for w in words)
 
 
-element_bytes = _constant(lambda fold: fold.fold.bits // 8)
 lane_bytes = _constant(lambda fold: fold.fold.lane_bytes)  # of each array of a state
 fold_lanes = _constant(lambda fold: fold.fold.count)  # elements of a vector
 state_arrays = _constant(lambda fold: fold.fold.arrays)  # of lanes
@@ -3601,7 +3605,7 @@ def _lead_within(lead, passed):
 def _fold_group(fold, rule, at, gap, reduced, x, lead, begin, end):
     """Fold positions begin to end of the group that begins at `x` into all lanes of a vector of states."""
     n, step, _ = axis_entries(reduced, reduced.rank - 1)
-    together = SETTLING // element_bytes(fold) if settles(fold) else n
+    together = SETTLING // element_size(fold) if settles(fold) else n
     position = begin
     while position < end:
         offset, _, left = run_at(reduced, position, position + n)
@@ -3622,7 +3626,7 @@ def rows(dtype, operation):
         prefer_wide_vectors()
         settings, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
-        size, lane = element_bytes(fold), lane_bytes(fold)
+        size, lane = element_size(fold), lane_bytes(fold)
         vector = fold_lanes(fold) * lane
         gap, result_gap = GROUPS * vector, SHORT_GROUPS * lane
         states = allocate(state_arrays(fold) * (gap + result_gap))
@@ -3806,7 +3810,7 @@ def columns(dtype, operation):
         prefer_wide_vectors()
         settings, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
         rule = walk + 8 * RULE
-        size, lane = element_bytes(fold), lane_bytes(fold)
+        size, lane = element_size(fold), lane_bytes(fold)
         parts, tile = settings[PARTS], settings[TILE]
         beside, several = settings[BESIDE], settings[SEVERAL]
         gap = aligned((tile * beside * several + fold_lanes(fold) + GROUPS) * lane)
@@ -3945,10 +3949,10 @@ def planes(dtype, operation):
         together = planes_together(columns, settings[LAST_COLUMNS])
         gap = aligned((together * columns + fold_lanes(fold)) * lane)
         states = allocate(state_arrays(fold) * gap)
-        row_bytes = columns * element_bytes(fold)
+        row_bytes = columns * element_size(fold)
         ahead = planes_ahead(n, row_bytes) * step
         one_run = next_out == columns * out_step
-        straight = out_step == element_bytes(fold) and finishes_fast(fold, columns)
+        straight = out_step == element_size(fold) and finishes_fast(fold, columns)
         past = settings[PAST] != 0
         item = begin
         while item < end:

@@ -461,7 +461,8 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
     return types.int64(types.int64, types.int64), codegen
 
 
-item_size = _constant(lambda flip: flip.bitwidth // 8)  # bytes
+# Bytes of an element: of an integer, or of what a PoolState or a Fold is of.
+element_size = _constant(lambda kind: kind.bitwidth // 8)
 
 
 @intrinsic
@@ -1151,7 +1152,7 @@ def _highest_bit(_context: Any, mask: Any) -> Any:
 @helper
 def _find_key(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     lanes = VECTOR_BYTES // size
     position = n - lanes if late else 0
     while True:
@@ -1201,7 +1202,7 @@ def pack(_context: Any, to: Any, address: Any, step: Any, n: Any, element: Any) 
 @helper
 def run_key(address, n, rule):
     """The greatest key of n contiguous elements."""
-    if n >= VECTOR_BYTES // item_size(rule.flip):
+    if n >= VECTOR_BYTES // element_size(rule.flip):
         return _greatest_key(address, n, rule)
     return _greatest_key_lane(address, n, rule)
 
@@ -1209,7 +1210,7 @@ def run_key(address, n, rule):
 @helper
 def place_in_run(address, n, key, late, rule):
     """Position of the first (`late`: last) of n contiguous elements whose key is `key`."""
-    if n >= VECTOR_BYTES // item_size(rule.flip):
+    if n >= VECTOR_BYTES // element_size(rule.flip):
         return _find_key(address, n, key, late, rule)
     mask = _equal_lanes(address, n, key, rule)
     if mask == 0:
@@ -1691,7 +1692,7 @@ def list_rows(listed, preference, reduced, overlap, position, stop):
 @inlined
 def _row_number(where, c, rule):
     """The number of the row in which search_rows found the best key of column `c`, and whether it found one."""
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     none = 0xFF if size == 1 else -1
     number = np.int64(load_integer(rule.flip, where + c * size)) & none
     return number, number != none
@@ -1702,14 +1703,14 @@ def first_winners(winners, found, indices, columns, rule):
     """Keys and indices of what search_rows found in the first block."""
     for c in range(columns):
         number, _ = _row_number(found.where, c, rule)
-        winners.keys[c] = load_integer(rule.flip, found.best + c * item_size(rule.flip))
+        winners.keys[c] = load_integer(rule.flip, found.best + c * element_size(rule.flip))
         winners.indices[c] = indices[number]
 
 
 @inlined
 def later_winners(winners, found, indices, columns, preference, rule):
     """What search_rows found in a later block takes the place of what is not as good."""
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     word = 8 // size
     for c in range(0, columns, word):
         if load_integer(np.int64(0), found.where + c * size) == -1:
@@ -2121,7 +2122,7 @@ def _mark_run(address, count, places, period, step, number, mark, past, flip):
     the elements' own width, are those of the first of these rows, then less by 1 for each further one, so that all are
     compared with one number; they go on behind the period by a vector.
     """
-    size = item_size(flip)
+    size = element_size(flip)
     lanes = VECTOR_BYTES // size
     before = -address % VECTOR_BYTES
     stream = past and before % size == 0
@@ -2149,7 +2150,7 @@ def _mark_run(address, count, places, period, step, number, mark, past, flip):
 @helper
 def store_marked(zeros, out, places, columns, rows, mark, past, flip):
     """Store all elements of a tile's groups, of which `rows` rows adjoin."""
-    size = item_size(flip)
+    size = element_size(flip)
     lanes = VECTOR_BYTES // size
     together = least(rows, ceildiv(MARKED_VECTORS * lanes, columns))
     period = together * columns
@@ -2176,7 +2177,7 @@ def one_hot_run(address, count, place, mark, past, flip):
 
     Where they go past the caches, so does the line of the mark: stored afterwards, it would have to be read.
     """
-    size = item_size(flip)
+    size = element_size(flip)
     marked = address + place * size
     line = marked & -VECTOR_BYTES
     end = address + count * size
@@ -2529,7 +2530,7 @@ def search_row(preference, reduced, x, rule, begin, end):
     Of a long run only the greatest key of each block is computed, and the one block that holds the winner is searched.
     What comes after an element that none can beat is not looked at.
     """
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     block = BLOCK_BYTES // size
     weight = axis_entry(reduced, reduced.rank - 1, AXIS_OTHER_STRIDE)
     best = np.int64(0)
@@ -2582,7 +2583,7 @@ def _first_of_key(preferred, x, key, limit, rule, begin, end):
     axes = preferred.axes
     _, step, weight = axis_entries(axes, axes.rank - 1)
     x += preferred.at
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     volume = volume_of(axes)
     # Literals would make other versions of what they are passed to.
     position = looked = np.int64(0)
@@ -2607,7 +2608,7 @@ def _first_of_key(preferred, x, key, limit, rule, begin, end):
 @helper
 def _compare_ties(preference, reduced, x, key, place, last, index, most, rule):
     """Go on from one of several elements of a key, by place and index, to at most so many others; the preferred one."""
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     while most > 0 and place < last:
         most -= 1
         place += 1
@@ -2625,7 +2626,7 @@ def search_dense_row(preference, reduced, preferred, x, rule, begin, end):
     Of several greatest elements a few are compared; of more, one is soon met in the order of preference, if they are
     not all at its end. Then more are compared, and in the end all runs searched: that takes twice as long at most.
     """
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     block = BLOCK_BYTES // size
     best = np.int64(0)
     first = last = begin
@@ -2669,7 +2670,7 @@ def _greatest_apart(address, step, count, rule):
 @helper
 def search_strided_row(preference, reduced, x, packed, rule, begin, end):
     """(key, index) of positions begin to end of one group; blocks of long runs are packed: 0.12 to 1 of the time."""
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     block = BLOCK_BYTES // size
     _, step, weight = axis_entries(reduced, reduced.rank - 1)
     best = np.int64(0)
@@ -2918,7 +2919,7 @@ class RowMarks(NamedTuple):
 @helper
 def _mark_found(found, n, base, weight, blanks, mark, target, step, rule):
     """Store the marks of rows whose keys and places search_transposed found."""
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     narrow = n * size <= VECTOR_BYTES
     for at in range(found, found + VECTOR_BYTES, size):
         best = np.int64(load_integer(rule.flip, at))
@@ -2936,7 +2937,7 @@ def _mark_rows(rows, mark, address, target, count, rule):
     """Store the marks of so many rows, and what is 0 beside them."""
     n, step, out_step, ahead, late = rows.n, rows.step, rows.out_step, rows.ahead, rows.late
     base, weight, blanks = rows.base, rows.weight, rows.blanks
-    lanes = VECTOR_BYTES // item_size(rule.flip)
+    lanes = VECTOR_BYTES // element_size(rule.flip)
     # A loop for each case: of so little that the processor overlaps more rows (0.6 to 0.9 of the time).
     if n <= lanes and mark.one_run:
         for _ in range(count):
@@ -2971,7 +2972,7 @@ def _index_rows(rows, address, target, count, rule):
     """Store the indices of so many rows, or pairs."""
     n, step, out_step, ahead, late = rows.n, rows.step, rows.out_step, rows.ahead, rows.late
     out_bytes = rows.out_bytes
-    lanes = VECTOR_BYTES // item_size(rule.flip)
+    lanes = VECTOR_BYTES // element_size(rule.flip)
     base, weight, blanks = rows.base, rows.weight, rows.blanks
     # A loop for each case, as in _mark_rows.
     if out_bytes == PAIR_BYTES:
@@ -3010,10 +3011,10 @@ def _index_rows(rows, address, target, count, rule):
 def _index_soon(rows, ceiling, address, target, count, rule):
     """As _index_rows, see SOON."""
     n, late = rows.n, rows.late
-    lanes = VECTOR_BYTES // item_size(rule.flip)
+    lanes = VECTOR_BYTES // element_size(rule.flip)
     first = n - lanes if late else 0
     for _ in range(count):
-        best, place = greatest_place(address + first * item_size(rule.flip), lanes, late, rule)
+        best, place = greatest_place(address + first * element_size(rule.flip), lanes, late, rule)
         place += first
         if best < ceiling:
             best, place = greatest_place_of_many(address, n, rows.ahead, late, rule)
@@ -3052,7 +3053,7 @@ def short_rows(width, is_float, one_hot):
                 zero_count, zero_step, _ = axis_entries(zeros, zeros.rank - 1)
             together = settings[STORED] == BY_GROUPS and zero_count == n
             mark = RowMarks(settings[MARK], mark_step, zero_count, zero_step, together)
-        size = item_size(rule.flip)
+        size = element_size(rule.flip)
         lanes = VECTOR_BYTES // size
         together = together and step == n * size and transposes(n, rule.flip)
         found = allocate(2 * VECTOR_BYTES)
@@ -3167,7 +3168,7 @@ def columns(width, is_float, one_hot):
         settings, kept, reduced, marks, zeros = _tables(walk)
         rule = rule_of(settings, RULE, lane, float_lane)
         pairs = integers(partial)
-        size = item_size(rule.flip)
+        size = element_size(rule.flip)
         tile, parts, out_bytes, mark = (
             settings[TILE],
             settings[PARTS],
@@ -3339,7 +3340,11 @@ def planes(width, is_float, one_hot):
         prefer_wide_vectors()
         settings, kept, reduced, marks, _zeros = _tables(walk)
         rule = rule_of(settings, RULE, lane, float_lane)
-        size, out_bytes, blanks = item_size(rule.flip), settings[OUT_BYTES], settings[BLANKS] != 0
+        size, out_bytes, blanks = (
+            element_size(rule.flip),
+            settings[OUT_BYTES],
+            settings[BLANKS] != 0,
+        )
         past = settings[PAST] != 0
         inner = kept.rank - 1
         columns = axis_entry(kept, inner, AXIS_SIZE)
@@ -3413,7 +3418,7 @@ def marked(width):
     def chunk(walk, places, out, _partial, begin, end):
         prefer_wide_vectors()
         settings, kept, _reduced, _marks, zeros = _tables(walk)
-        size, tile, past = item_size(flip), settings[TILE], settings[PAST] != 0
+        size, tile, past = element_size(flip), settings[TILE], settings[PAST] != 0
         across = axis_entry(kept, kept.rank - 1, AXIS_SIZE)
         tiles = ceildiv(across, tile)
         some = allocate(aligned(tile * size) + MORE_PLACES)

@@ -454,7 +454,8 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
     return types.int64(types.int64, types.int64), codegen
 
 
-item_size = _constant(lambda flip: flip.bitwidth // 8)  # bytes
+# Bytes of an element: of an integer, or of what a PoolState or a Fold is of.
+element_size = _constant(lambda kind: kind.bitwidth // 8)
 
 
 @intrinsic
@@ -1778,7 +1779,7 @@ def _value(kind, source, x, step, count, at, scratch, tops, factors):
 
 @inlined
 def _store_apart(kind, out, out_step, count, value):
-    if out_step == item_size(kind):
+    if out_step == element_size(kind):
         store_lanes(kind, out, None, count, value)
     else:
         store_lanes(kind, out, out_step, count, value)
@@ -1810,7 +1811,7 @@ def _write_adjoining(kind, source, past, x, out, left, scratch, tops, factors, a
     bytes further, in which a later run begins: its first elements do not fill that, and all stores behind them would
     wait for it (1.05 to 1.2 times as fast).
     """
-    size, lanes = item_size(kind), lane_count(kind)
+    size, lanes = element_size(kind), lane_count(kind)
     vector = lanes * size
     lane_bytes = VECTOR_BYTES // lanes
     at = 0
@@ -1862,7 +1863,7 @@ def write_run(
     `tops` and `factors` are vectors of lanes, or addresses of one lane for each element; for `ahead` and `out_ahead`
     see _write_adjoining.
     """
-    if step == item_size(kind) and out_step == item_size(kind):
+    if step == element_size(kind) and out_step == element_size(kind):
         _write_adjoining(kind, source, past, x, out, left, scratch, tops, factors, ahead, out_ahead)
     else:
         _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, factors)
@@ -2019,7 +2020,7 @@ def greatest_keys(kind, x, n, top):
 
     By two, of which none waits for the one before (0.9 of the time of float32 in L2).
     """
-    size, keys = item_size(kind), key_count(kind)
+    size, keys = element_size(kind), key_count(kind)
     other = top
     tail = n % keys
     body = (n - tail) * size
@@ -2040,7 +2041,7 @@ def _measure_short_row(kind, x, n, tops_at, sums_at, scratch, ahead, out):
     The exponentials are left in `scratch`. Meanwhile one of the next rows, `ahead` bytes further, is fetched, and where
     this one goes (1.4 times as fast beyond L2).
     """
-    size, lanes = item_size(kind), lane_count(kind)
+    size, lanes = element_size(kind), lane_count(kind)
     tops = splat(kind, greatest(kind, greatest_keys(kind, x, n, lowest_keys(kind))))
     poke(tops_at, tops)
     tail = n % lanes
@@ -2063,7 +2064,7 @@ def _measure_short_row(kind, x, n, tops_at, sums_at, scratch, ahead, out):
 @inlined
 def _write_short_row(kind, x, out, n, tops, factors, scratch, logarithm):
     """Results of a contiguous row, from the exponentials in `scratch` or, if they are logarithms, from the input."""
-    size, lanes = item_size(kind), lane_count(kind)
+    size, lanes = element_size(kind), lane_count(kind)
     tail = n % lanes
     body = (n - tail) * size
     if logarithm:
@@ -2126,7 +2127,7 @@ FAR = 8192  # bytes: what lies further away from a row is fetched into the secon
 @inlined
 def _row_top(kind, axes, x, begin, end):
     """The greatest of positions begin to end of one group."""
-    size, lanes = item_size(kind), lane_count(kind)
+    size, lanes = element_size(kind), lane_count(kind)
     step = axis_entry(axes, axes.rank - 1, AXIS_STRIDE)
     top, top_key = splat(kind, lowest(kind)), lowest_keys(kind)
     position = begin
@@ -2152,7 +2153,7 @@ def _row_sum(kind, axes, x, top, scratch, advance, begin, end, ahead):
 
     Meanwhile what lies `ahead` bytes further is fetched.
     """
-    size, lanes = item_size(kind), lane_count(kind)
+    size, lanes = element_size(kind), lane_count(kind)
     step = axis_entry(axes, axes.rank - 1, AXIS_STRIDE)
     far = abs(ahead) > FAR
     tops = splat(kind, top)
@@ -2314,7 +2315,7 @@ def _fold(kind, state, state_bytes, address, offsets, vectors):
         poke(high_at, high)
         poke(low_at, low)
         state += VECTOR_BYTES
-        address += lane_count(kind) * item_size(kind)
+        address += lane_count(kind) * element_size(kind)
 
 
 @helper
@@ -2323,7 +2324,7 @@ def _fold_copies(kind, state, state_bytes, x, step, offsets, rows, count, spare)
 
     Of at most MEASURED_ROWS rows. At `spare` there are MEASURED_ROWS vectors and the table of their offsets.
     """
-    size, lanes = item_size(kind), lane_count(kind)
+    size, lanes = element_size(kind), lane_count(kind)
     for r in range(MEASURED_ROWS):
         value = splat(kind, -math.inf)
         row = x + integers(offsets)[2 * r]
@@ -2354,7 +2355,7 @@ def measure_block(kind, state, state_bytes, tile, step, table, rows, spare):
         while c < columns:
             at = state + c * lane_bytes
             first = tile.x + c * step
-            if step == item_size(kind) and left >= MEASURED_ROWS and short == 0:
+            if step == element_size(kind) and left >= MEASURED_ROWS and short == 0:
                 vectors = (columns - c) // lanes
                 _fold(kind, at, state_bytes, first, here, vectors)
                 c += vectors * lanes
@@ -2572,7 +2573,7 @@ def short_rows(dtype):
         _, step, out_step = axis_entries(kept, kept.rank - 1)
         n = settings[TOTAL]
         # Input, output and exponentials of rows that are computed together stay in L1 (0.9 of the time).
-        row_bytes = 2 * n * item_size(kind) + (n // lanes + 1) * VECTOR_BYTES
+        row_bytes = 2 * n * element_size(kind) + (n // lanes + 1) * VECTOR_BYTES
         together = TOGETHER if n <= TOGETHER * lanes else 4
         while together > 2 and together * row_bytes > L1_BYTES:
             together //= 2
@@ -2683,7 +2684,7 @@ def rows(dtype):
                 factor = load_double(partial, 2 * group * parts + 1)
             else:
                 # What is fetched meanwhile: the next block, or group (1.2 times as fast where it lies in runs).
-                ahead = block * item_size(kind)
+                ahead = block * element_size(kind)
                 if n <= block:
                     ahead = unravel(kept, kept.rank, group + 1)[0] - offset
                 top, added = measure_row(
@@ -2732,7 +2733,7 @@ def _tile_at(kind, settings, kept, x, out, item):
 
     Not where columns are runs of groups, of which a tile holds whole ones.
     """
-    size, vector = item_size(kind), lane_count(kind) * item_size(kind)
+    size, vector = element_size(kind), lane_count(kind) * element_size(kind)
     tile = settings[TILE]
     inner = kept.rank - 1
     across, step, out_step = axis_entries(kept, inner)
@@ -2776,7 +2777,7 @@ def columns(dtype):
         spare = allocate(spare_bytes + 3 * state_bytes + table_bytes)
         for r in range(MEASURED_ROWS + LEAD_ROWS):
             row = spare + MEASURED_ROWS * VECTOR_BYTES + 16 * r
-            store_integer(np.int64(0), row, r * lanes * item_size(kind))
+            store_integer(np.int64(0), row, r * lanes * element_size(kind))
         state = spare + spare_bytes
         table = state + 3 * state_bytes  # offsets of a block of rows, and of LEAD_ROWS behind it
         tabled = -1
@@ -2894,8 +2895,8 @@ def _down_each(kind, x, step, ahead, out, out_step, out_ahead, rows, vectors, sc
     """As _down, of so many whole vectors side by side."""
     for _ in range(vectors):
         _down(kind, x, step, ahead, out, out_step, out_ahead, rows, None, scratch, logarithm)
-        x += lane_count(kind) * item_size(kind)
-        out += lane_count(kind) * item_size(kind)
+        x += lane_count(kind) * element_size(kind)
+        out += lane_count(kind) * element_size(kind)
 
 
 @helper
@@ -2916,7 +2917,7 @@ def planes(dtype):
     @entry
     def chunk(walk, x, out, _partial, begin, end):
         settings, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
-        size, lanes = item_size(kind), lane_count(kind)
+        size, lanes = element_size(kind), lane_count(kind)
         logarithm = settings[LOGARITHM] != 0
         inner = kept.rank - 1
         columns = axis_entry(kept, inner, AXIS_SIZE)

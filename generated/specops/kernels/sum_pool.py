@@ -449,6 +449,10 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
     return types.int64(types.int64, types.int64), codegen
 
 
+# Bytes of an element: of an integer, or of what a PoolState or a Fold is of.
+element_size = _constant(lambda kind: kind.bitwidth // 8)
+
+
 @intrinsic
 def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
     """Store `value`, cut to `like`'s type, at `address`."""
@@ -924,6 +928,7 @@ class PoolState:
 class _StateType(types.Type):
     def __init__(self, state: PoolState) -> None:
         self.state = state
+        self.bitwidth = state.element.width
         super().__init__(state.name)
 
 
@@ -946,7 +951,6 @@ def _state_parts(state: Any) -> int:
 
 
 state_size = _constant(lambda kind: kind.state.bytes)
-element_size = _constant(lambda kind: kind.state.element.width // 8)  # bytes
 state_parts = _constant(lambda kind: _state_parts(kind.state))
 
 
@@ -1626,7 +1630,7 @@ PLANES = 21  # packed: planes of an item; lines: as well, one after the other, o
 TABLE_AT = 22  # packed: the address of the table
 PLANE_PITCH = 23  # packed: states from one plane to the next
 KEPT = 24  # packed: the same of the rows that are kept, where not all are; else 0
-PART_BYTES = 25  # transposed: of one vector of each position
+TRANSPOSED_BYTES = 25  # transposed: of one vector of each position
 PAST = 26  # lines, gradients: outputs, or indices where they are wanted, go past the caches
 EDGE = 27  # direct: see window_group; 0: each window by itself
 OWN = 28  # and further: those that a kernel module has besides
@@ -1920,24 +1924,24 @@ def write_lines(
     """
     rows, columns, lanes = outputs
     inner = settings[SPATIAL] - 1
-    size, item_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
+    size, element_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
     line_step, line_out = settings[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
     step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
     # One run of a line's places for each line, or runs of the lanes of its places.
     runs, n_run, run_out, along, column_step, row_step = rows, columns, line_out, line_step, 0, size
     again = 1
     if pitch > 1:
-        whole = pieces.stride == 1 and lanes == pitch and settings[LANE_OUT] == item_bytes
-        if whole and step == pitch * item_bytes:
+        whole = pieces.stride == 1 and lanes == pitch and settings[LANE_OUT] == element_bytes
+        if whole and step == pitch * element_bytes:
             n_run = columns * pitch
-            step = item_bytes
+            step = element_bytes
         else:
             again, runs, n_run = rows, columns, lanes
             run_out, along, row_step = step, pieces.stride * pitch * size, 0
             column_step = pitch * size
             step = settings[LANE_OUT]
         pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
-    plain = step == item_bytes
+    plain = step == element_bytes
     together = planes.count if plain else 1
     doubtful = False
     for turn in range(planes.count // together * again):
@@ -1967,7 +1971,7 @@ def write_lines(
             doubtful = doubtful or unsure
             if not plain:
                 for i in range(n_run):
-                    copy_element(to + r * run_out + i * step, spare + i * item_bytes, kind)
+                    copy_element(to + r * run_out + i * step, spare + i * element_bytes, kind)
     return doubtful
 
 
@@ -2376,8 +2380,8 @@ def plane_sets(settings, batch, most):
 
 
 @inlined
-def plane_set(settings, batch, sets, number, item_bytes):
-    """One of the sets of planes, of PITCH lanes at most, whose elements take `item_bytes` in the input."""
+def plane_set(settings, batch, sets, number, element_bytes):
+    """One of the sets of planes, of PITCH lanes at most, whose elements take `element_bytes` in the input."""
     pitch = settings[PITCH]
     rest, lane = split(number, sets.lanes)
     lane *= pitch
@@ -2387,7 +2391,7 @@ def plane_set(settings, batch, sets, number, item_bytes):
     return PlaneSet(
         least(sets.most, sets.size - plane),
         least(pitch, settings[LANES] - lane),
-        source + lane * item_bytes,
+        source + lane * element_bytes,
         out + lane * settings[LANE_OUT],
         other + lane * settings[LANE_OTHER],
         base + lane * settings[LANE_WEIGHT],
@@ -2698,8 +2702,8 @@ def _each_position(
 ) -> None:
     """`one(number, row, column)` where planes lie side by side; else `several(first)` for units of elements."""
     i64 = positions.rows.type
-    item_bytes = i64(unit.element.width // 8)
-    beside = builder.icmp_signed("==", positions.plane_step, item_bytes)
+    element_bytes = i64(unit.element.width // 8)
+    beside = builder.icmp_signed("==", positions.plane_step, element_bytes)
     with builder.if_else(beside) as (then, otherwise):
         with (
             then,
@@ -2731,7 +2735,7 @@ def _read_positions(
         unit = _unit(vector)
         lowest = _splat(builder, kept.lowest(builder, rule), _vector(kept.type))
         i64 = target.type
-        size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
+        size, element_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
         next_source = builder.add(source, builder.mul(where.plane_step, i64(vector.count)))
 
         def store(bits: Any, number: Any) -> None:
@@ -2753,7 +2757,7 @@ def _read_positions(
             ahead = _place(builder, next_source, (first, size))
             for k in range(unit.count):
                 _prefetch(builder, builder.gep(ahead, [i64(k * VECTOR_BYTES)]), 2)
-            address = builder.add(source, builder.mul(first, item_bytes))
+            address = builder.add(source, builder.mul(first, element_bytes))
             vectors = _load_transposed(builder, address, where.plane_step, unit)
             for i, bits in enumerate(vectors):
                 store(bits, builder.add(first, i64(i)))
@@ -2774,7 +2778,7 @@ def _store_tile(
     vector, states = _vector(kept.element), _vector(kept.type)
     unit = _unit(vector)
     i64 = target.type
-    size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
+    size, element_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
 
     def elements(number: Any) -> Any:
         places = [
@@ -2791,7 +2795,7 @@ def _store_tile(
 
     def several(first: Any) -> None:
         vectors = [elements(builder.add(first, i64(i))) for i in range(unit.count)]
-        address = builder.add(target, builder.mul(first, item_bytes))
+        address = builder.add(target, builder.mul(first, element_bytes))
         _store_each(builder, vectors, _units(builder, address, where.plane_step, unit.count))
 
     _each_position(builder, where, unit, one, several)
@@ -2946,7 +2950,7 @@ def transposed_chunk(kind, read_rule, store):
         lanes, share, tile = size // element_size(kind), settings[SHARE], settings[TILE]
         # A divisor for each output, and for each column. Vectors begin at multiples of their size: 0.8 of the time.
         before = aligned((share + 1) * tile * state_size(kind)) if divided else 0
-        part = settings[PART_BYTES]
+        part = settings[TRANSPOSED_BYTES]
         divisors = allocate(before + 2 * parts * part)
         first = States(divisors + before, part)
         second = States(first.address + parts * part, part)
@@ -3164,7 +3168,7 @@ def _make_lines(
 ):
     """Make the lines of an item's planes: alike lines at once, or the runs of one line."""
     inner = settings[SPATIAL] - 1
-    size, item_bytes = state_size(kind), element_size(kind)
+    size, element_bytes = state_size(kind), element_size(kind)
     pitch, line, tall = settings[PITCH], settings[LINE] * size, settings[TALL] != 0
     step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
     row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
@@ -3173,7 +3177,7 @@ def _make_lines(
     runs, n, along = places, lanes, 0
     if pitch == 1:
         runs, n, along = 1, places, 1
-    elif settings[INDEX_BYTES] == 0 and lanes == pitch and step == pitch * item_bytes:
+    elif settings[INDEX_BYTES] == 0 and lanes == pitch and step == pitch * element_bytes:
         runs, n = 1, places * pitch
     source += window.offset + (span.start + span.low) * step
     # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.
@@ -3301,7 +3305,7 @@ def line_chunk(kind, read_rule, block, store):
             spare=lines + buffers * buffer,
         )
         inner = settings[SPATIAL] - 1
-        size, item_bytes = state_size(kind), element_size(kind)
+        size, element_bytes = state_size(kind), element_size(kind)
         pitch, tile = settings[PITCH], settings[TILE]
         share, most_planes = settings[SHARE], settings[PLANES]
         tall, line = settings[TALL] != 0, settings[LINE]
@@ -3328,7 +3332,7 @@ def line_chunk(kind, read_rule, block, store):
             column *= tile
             first *= share
             columns, some = least(tile, out_n - column), least(share, rows - first)
-            several = plane_set(settings, batch, sets, number, item_bytes)
+            several = plane_set(settings, batch, sets, number, element_bytes)
             if outer != last_outer:
                 window, table = _outer_window(settings, spatial, outer, scratch)
                 last_outer, last_first = outer, -1

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from compiled import helper
-from memory import VECTOR_BYTES, ceildiv, least, most, split
+from memory import VECTOR_BYTES, ceildiv, element_size, least, most, split
 from pool_line import Pieces, clear_states, fold_block, fold_line
 from pool_settings import LINE
-from pool_state import element_size, state_size
+from pool_state import state_size
 from windows import DILATION, STRIDE, WINDOW
 
 PIECES = 4  # of a window that are joined at once, when the rest was doubled

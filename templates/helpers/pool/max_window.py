@@ -6,7 +6,7 @@ import numpy as np
 
 from compiled import helper
 from key_run import place_in_run, run_key
-from memory import item_size
+from memory import element_size
 from order_key import load_key
 from walk import axis_of, integers
 from window_group import edge_bytes, group_parts, window_group
@@ -29,7 +29,7 @@ def window_winner(first, box, axes, total, rule):
     """Key and position of the first greatest element of a window, counted from its first."""
     inner = axis_of(box, axes - 1, BOX_COLUMNS)
     n, step, weight = inner[INSIDE], inner[INSIDE_STEP], inner[INSIDE_WEIGHT]
-    adjoining = step == item_size(rule.flip)
+    adjoining = step == element_size(rule.flip)
     best = load_key(first, 0, rule)
     best_position = 0
     for row in range(total // n):

@@ -39,8 +39,8 @@ def plane_sets(settings, batch, most):
 
 
 @inlined
-def plane_set(settings, batch, sets, number, item_bytes):
-    """One of the sets of planes, of PITCH lanes at most, whose elements take `item_bytes` in the input."""
+def plane_set(settings, batch, sets, number, element_bytes):
+    """One of the sets of planes, of PITCH lanes at most, whose elements take `element_bytes` in the input."""
     pitch = settings[PITCH]
     rest, lane = split(number, sets.lanes)
     lane *= pitch
@@ -50,7 +50,7 @@ def plane_set(settings, batch, sets, number, item_bytes):
     return PlaneSet(
         least(sets.most, sets.size - plane),
         least(pitch, settings[LANES] - lane),
-        source + lane * item_bytes,
+        source + lane * element_bytes,
         out + lane * settings[LANE_OUT],
         other + lane * settings[LANE_OTHER],
         base + lane * settings[LANE_WEIGHT],

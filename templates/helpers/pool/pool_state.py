@@ -61,6 +61,7 @@ class PoolState:
 class _StateType(types.Type):
     def __init__(self, state: PoolState) -> None:
         self.state = state
+        self.bitwidth = state.element.width
         super().__init__(state.name)
 
 
@@ -83,5 +84,4 @@ def _state_parts(state: Any) -> int:
 
 
 state_size = _constant(lambda kind: kind.state.bytes)
-element_size = _constant(lambda kind: kind.state.element.width // 8)  # bytes
 state_parts = _constant(lambda kind: _state_parts(kind.state))

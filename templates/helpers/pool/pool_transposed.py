@@ -30,14 +30,15 @@ from memory import (
     aligned,
     allocate,
     ceildiv,
+    element_size,
     least,
     most,
     release,
     split,
 )
 from order_key import _rule
-from pool_settings import BATCH, PART_BYTES, SHARE, TILE, pool_tables
-from pool_state import PoolState, _state_parts, element_size, state_parts, state_size
+from pool_settings import BATCH, SHARE, TILE, TRANSPOSED_BYTES, pool_tables
+from pool_state import PoolState, _state_parts, state_parts, state_size
 from state_lanes import _joined, _least
 from strips import _place, _vector
 from sums import _nearest_bits
@@ -97,8 +98,8 @@ def _each_position(
 ) -> None:
     """`one(number, row, column)` where planes lie side by side; else `several(first)` for units of elements."""
     i64 = positions.rows.type
-    item_bytes = i64(unit.element.width // 8)
-    beside = builder.icmp_signed("==", positions.plane_step, item_bytes)
+    element_bytes = i64(unit.element.width // 8)
+    beside = builder.icmp_signed("==", positions.plane_step, element_bytes)
     with builder.if_else(beside) as (then, otherwise):
         with (
             then,
@@ -130,7 +131,7 @@ def _read_positions(
         unit = _unit(vector)
         lowest = _splat(builder, kept.lowest(builder, rule), _vector(kept.type))
         i64 = target.type
-        size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
+        size, element_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
         next_source = builder.add(source, builder.mul(where.plane_step, i64(vector.count)))
 
         def store(bits: Any, number: Any) -> None:
@@ -152,7 +153,7 @@ def _read_positions(
             ahead = _place(builder, next_source, (first, size))
             for k in range(unit.count):
                 _prefetch(builder, builder.gep(ahead, [i64(k * VECTOR_BYTES)]), 2)
-            address = builder.add(source, builder.mul(first, item_bytes))
+            address = builder.add(source, builder.mul(first, element_bytes))
             vectors = _load_transposed(builder, address, where.plane_step, unit)
             for i, bits in enumerate(vectors):
                 store(bits, builder.add(first, i64(i)))
@@ -173,7 +174,7 @@ def _store_tile(
     vector, states = _vector(kept.element), _vector(kept.type)
     unit = _unit(vector)
     i64 = target.type
-    size, item_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
+    size, element_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
 
     def elements(number: Any) -> Any:
         places = [
@@ -190,7 +191,7 @@ def _store_tile(
 
     def several(first: Any) -> None:
         vectors = [elements(builder.add(first, i64(i))) for i in range(unit.count)]
-        address = builder.add(target, builder.mul(first, item_bytes))
+        address = builder.add(target, builder.mul(first, element_bytes))
         _store_each(builder, vectors, _units(builder, address, where.plane_step, unit.count))
 
     _each_position(builder, where, unit, one, several)
@@ -363,7 +364,7 @@ def transposed_chunk(kind, read_rule, store):
         lanes, share, tile = size // element_size(kind), settings[SHARE], settings[TILE]
         # A divisor for each output, and for each column. Vectors begin at multiples of their size: 0.8 of the time.
         before = aligned((share + 1) * tile * state_size(kind)) if divided else 0
-        part = settings[PART_BYTES]
+        part = settings[TRANSPOSED_BYTES]
         divisors = allocate(before + 2 * parts * part)
         first = States(divisors + before, part)
         second = States(first.address + parts * part, part)

@@ -15,6 +15,7 @@ from memory import (
     allocate,
     ceildiv,
     drain_stores,
+    element_size,
     least,
     most,
     release,
@@ -51,7 +52,7 @@ from pool_settings import (
     TILE,
     pool_tables,
 )
-from pool_state import element_size, state_size
+from pool_state import state_size
 from walk import axis_of, integers
 from windows import (
     BOX_COLUMNS,
@@ -219,7 +220,7 @@ def _make_lines(
 ):
     """Make the lines of an item's planes: alike lines at once, or the runs of one line."""
     inner = settings[SPATIAL] - 1
-    size, item_bytes = state_size(kind), element_size(kind)
+    size, element_bytes = state_size(kind), element_size(kind)
     pitch, line, tall = settings[PITCH], settings[LINE] * size, settings[TALL] != 0
     step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
     row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
@@ -228,7 +229,7 @@ def _make_lines(
     runs, n, along = places, lanes, 0
     if pitch == 1:
         runs, n, along = 1, places, 1
-    elif settings[INDEX_BYTES] == 0 and lanes == pitch and step == pitch * item_bytes:
+    elif settings[INDEX_BYTES] == 0 and lanes == pitch and step == pitch * element_bytes:
         runs, n = 1, places * pitch
     source += window.offset + (span.start + span.low) * step
     # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.
@@ -356,7 +357,7 @@ def line_chunk(kind, read_rule, block, store):
             spare=lines + buffers * buffer,
         )
         inner = settings[SPATIAL] - 1
-        size, item_bytes = state_size(kind), element_size(kind)
+        size, element_bytes = state_size(kind), element_size(kind)
         pitch, tile = settings[PITCH], settings[TILE]
         share, most_planes = settings[SHARE], settings[PLANES]
         tall, line = settings[TALL] != 0, settings[LINE]
@@ -383,7 +384,7 @@ def line_chunk(kind, read_rule, block, store):
             column *= tile
             first *= share
             columns, some = least(tile, out_n - column), least(share, rows - first)
-            several = plane_set(settings, batch, sets, number, item_bytes)
+            several = plane_set(settings, batch, sets, number, element_bytes)
             if outer != last_outer:
                 window, table = _outer_window(settings, spatial, outer, scratch)
                 last_outer, last_first = outer, -1

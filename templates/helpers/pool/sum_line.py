@@ -14,10 +14,10 @@ from compiled import helper
 from few_lanes import _load_few, _store_few
 from half import _like
 from loops import _cases
-from memory import NEAR_STEPS, _load, _pointer, _shuffled, _splat, _store, split
+from memory import NEAR_STEPS, _load, _pointer, _shuffled, _splat, _store, element_size, split
 from pool_line import Destination, Pieces, Planes, Runs, _fold_runs, copy_element
 from pool_settings import LANE_OUT, LINE, PAST, PITCH, SPATIAL
-from pool_state import element_size, state_size
+from pool_state import state_size
 from state_lanes import _least
 from stores import _store_lanes, _store_past
 from strips import _after, _place, _runs, _vector
@@ -379,24 +379,24 @@ def write_lines(
     """
     rows, columns, lanes = outputs
     inner = settings[SPATIAL] - 1
-    size, item_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
+    size, element_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
     line_step, line_out = settings[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
     step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
     # One run of a line's places for each line, or runs of the lanes of its places.
     runs, n_run, run_out, along, column_step, row_step = rows, columns, line_out, line_step, 0, size
     again = 1
     if pitch > 1:
-        whole = pieces.stride == 1 and lanes == pitch and settings[LANE_OUT] == item_bytes
-        if whole and step == pitch * item_bytes:
+        whole = pieces.stride == 1 and lanes == pitch and settings[LANE_OUT] == element_bytes
+        if whole and step == pitch * element_bytes:
             n_run = columns * pitch
-            step = item_bytes
+            step = element_bytes
         else:
             again, runs, n_run = rows, columns, lanes
             run_out, along, row_step = step, pieces.stride * pitch * size, 0
             column_step = pitch * size
             step = settings[LANE_OUT]
         pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
-    plain = step == item_bytes
+    plain = step == element_bytes
     together = planes.count if plain else 1
     doubtful = False
     for turn in range(planes.count // together * again):
@@ -426,5 +426,5 @@ def write_lines(
             doubtful = doubtful or unsure
             if not plain:
                 for i in range(n_run):
-                    copy_element(to + r * run_out + i * step, spare + i * item_bytes, kind)
+                    copy_element(to + r * run_out + i * step, spare + i * element_bytes, kind)
     return doubtful

@@ -13,8 +13,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from compiled import helper
-from memory import most
-from pool_state import element_size
+from memory import element_size, most
 from sum_line import get_sum, load_float, set_sums
 from sum_run import RUN_SUMS, add_run, greatest_magnitude
 from walk import axis_of

@@ -87,6 +87,7 @@ class Fold:
 class _FoldType(types.Type):
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
+        self.bitwidth = fold.bits
         super().__init__(f"Fold({fold.dtype}, {fold.operation})")
 
 
@@ -135,7 +136,6 @@ def _rule_of(builder: Any, fold: Fold, rule: Any) -> tuple[Any, ...]:
     return tuple(w if fold.bits == 64 else builder.trunc(w, fold.element) for w in words)
 
 
-element_bytes = _constant(lambda fold: fold.fold.bits // 8)
 lane_bytes = _constant(lambda fold: fold.fold.lane_bytes)  # of each array of a state
 fold_lanes = _constant(lambda fold: fold.fold.count)  # elements of a vector
 state_arrays = _constant(lambda fold: fold.fold.arrays)  # of lanes

@@ -13,7 +13,7 @@ import numpy as np
 from axes import AXIS_OTHER_STRIDE, axis_entries, axis_entry, run_at, volume_of
 from column_lanes import SEARCHED_ROWS, search_rows_apart
 from compiled import helper, inlined
-from memory import item_size, least, load_integer, split
+from memory import element_size, least, load_integer, split
 from preference import is_preferred
 from vectors import prefer_wide_vectors
 
@@ -97,7 +97,7 @@ def list_rows(listed, preference, reduced, overlap, position, stop):
 @inlined
 def _row_number(where, c, rule):
     """The number of the row in which search_rows found the best key of column `c`, and whether it found one."""
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     none = 0xFF if size == 1 else -1
     number = np.int64(load_integer(rule.flip, where + c * size)) & none
     return number, number != none
@@ -108,14 +108,14 @@ def first_winners(winners, found, indices, columns, rule):
     """Keys and indices of what search_rows found in the first block."""
     for c in range(columns):
         number, _ = _row_number(found.where, c, rule)
-        winners.keys[c] = load_integer(rule.flip, found.best + c * item_size(rule.flip))
+        winners.keys[c] = load_integer(rule.flip, found.best + c * element_size(rule.flip))
         winners.indices[c] = indices[number]
 
 
 @inlined
 def later_winners(winners, found, indices, columns, preference, rule):
     """What search_rows found in a later block takes the place of what is not as good."""
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     word = 8 // size
     for c in range(0, columns, word):
         if load_integer(np.int64(0), found.where + c * size) == -1:

@@ -26,7 +26,7 @@ from memory import (
     _store,
     _stream,
     ceildiv,
-    item_size,
+    element_size,
     least,
     load_integer,
     store_element,
@@ -237,7 +237,7 @@ def _mark_run(address, count, places, period, step, number, mark, past, flip):
     the elements' own width, are those of the first of these rows, then less by 1 for each further one, so that all are
     compared with one number; they go on behind the period by a vector.
     """
-    size = item_size(flip)
+    size = element_size(flip)
     lanes = VECTOR_BYTES // size
     before = -address % VECTOR_BYTES
     stream = past and before % size == 0
@@ -265,7 +265,7 @@ def _mark_run(address, count, places, period, step, number, mark, past, flip):
 @helper
 def store_marked(zeros, out, places, columns, rows, mark, past, flip):
     """Store all elements of a tile's groups, of which `rows` rows adjoin."""
-    size = item_size(flip)
+    size = element_size(flip)
     lanes = VECTOR_BYTES // size
     together = least(rows, ceildiv(MARKED_VECTORS * lanes, columns))
     period = together * columns
@@ -292,7 +292,7 @@ def one_hot_run(address, count, place, mark, past, flip):
 
     Where they go past the caches, so does the line of the mark: stored afterwards, it would have to be read.
     """
-    size = item_size(flip)
+    size = element_size(flip)
     marked = address + place * size
     line = marked & -VECTOR_BYTES
     end = address + count * size

@@ -18,7 +18,7 @@ from axes import (
 )
 from compiled import helper
 from key_run import pack, place_in_run, run_key
-from memory import VECTOR_BYTES, ceildiv, item_size, least
+from memory import VECTOR_BYTES, ceildiv, element_size, least
 from order_key import load_key
 from preference import is_preferred
 from row_lanes import greatest_place_of_many
@@ -47,7 +47,7 @@ def search_row(preference, reduced, x, rule, begin, end):
     Of a long run only the greatest key of each block is computed, and the one block that holds the winner is searched.
     What comes after an element that none can beat is not looked at.
     """
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     block = BLOCK_BYTES // size
     weight = axis_entry(reduced, reduced.rank - 1, AXIS_OTHER_STRIDE)
     best = np.int64(0)
@@ -100,7 +100,7 @@ def _first_of_key(preferred, x, key, limit, rule, begin, end):
     axes = preferred.axes
     _, step, weight = axis_entries(axes, axes.rank - 1)
     x += preferred.at
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     volume = volume_of(axes)
     # Literals would make other versions of what they are passed to.
     position = looked = np.int64(0)
@@ -125,7 +125,7 @@ def _first_of_key(preferred, x, key, limit, rule, begin, end):
 @helper
 def _compare_ties(preference, reduced, x, key, place, last, index, most, rule):
     """Go on from one of several elements of a key, by place and index, to at most so many others; the preferred one."""
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     while most > 0 and place < last:
         most -= 1
         place += 1
@@ -143,7 +143,7 @@ def search_dense_row(preference, reduced, preferred, x, rule, begin, end):
     Of several greatest elements a few are compared; of more, one is soon met in the order of preference, if they are
     not all at its end. Then more are compared, and in the end all runs searched: that takes twice as long at most.
     """
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     block = BLOCK_BYTES // size
     best = np.int64(0)
     first = last = begin
@@ -187,7 +187,7 @@ def _greatest_apart(address, step, count, rule):
 @helper
 def search_strided_row(preference, reduced, x, packed, rule, begin, end):
     """(key, index) of positions begin to end of one group; blocks of long runs are packed: 0.12 to 1 of the time."""
-    size = item_size(rule.flip)
+    size = element_size(rule.flip)
     block = BLOCK_BYTES // size
     _, step, weight = axis_entries(reduced, reduced.rank - 1)
     best = np.int64(0)

@@ -24,7 +24,7 @@ from float_lanes import (
     where_less,
 )
 from float_math import EXP_SCALE
-from memory import VECTOR_BYTES, item_size
+from memory import VECTOR_BYTES, element_size
 
 STORED = 0  # results come from exponentials kept in scratch, or in their place,
 COMPUTED = 1  # from the input again,
@@ -82,7 +82,7 @@ def _value(kind, source, x, step, count, at, scratch, tops, factors):
 
 @inlined
 def _store_apart(kind, out, out_step, count, value):
-    if out_step == item_size(kind):
+    if out_step == element_size(kind):
         store_lanes(kind, out, None, count, value)
     else:
         store_lanes(kind, out, out_step, count, value)
@@ -114,7 +114,7 @@ def _write_adjoining(kind, source, past, x, out, left, scratch, tops, factors, a
     bytes further, in which a later run begins: its first elements do not fill that, and all stores behind them would
     wait for it (1.05 to 1.2 times as fast).
     """
-    size, lanes = item_size(kind), lane_count(kind)
+    size, lanes = element_size(kind), lane_count(kind)
     vector = lanes * size
     lane_bytes = VECTOR_BYTES // lanes
     at = 0
@@ -166,7 +166,7 @@ def write_run(
     `tops` and `factors` are vectors of lanes, or addresses of one lane for each element; for `ahead` and `out_ahead`
     see _write_adjoining.
     """
-    if step == item_size(kind) and out_step == item_size(kind):
+    if step == element_size(kind) and out_step == element_size(kind):
         _write_adjoining(kind, source, past, x, out, left, scratch, tops, factors, ahead, out_ahead)
     else:
         _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, factors)

@@ -23,7 +23,7 @@ from float_lanes import (
     store_lanes,
     total,
 )
-from memory import VECTOR_BYTES, ceildiv, item_size, least
+from memory import VECTOR_BYTES, ceildiv, element_size, least
 from softmax_result import STORED, sum_added, write_run
 from softmax_short import greatest_keys
 
@@ -34,7 +34,7 @@ FAR = 8192  # bytes: what lies further away from a row is fetched into the secon
 @inlined
 def _row_top(kind, axes, x, begin, end):
     """The greatest of positions begin to end of one group."""
-    size, lanes = item_size(kind), lane_count(kind)
+    size, lanes = element_size(kind), lane_count(kind)
     step = axis_entry(axes, axes.rank - 1, AXIS_STRIDE)
     top, top_key = splat(kind, lowest(kind)), lowest_keys(kind)
     position = begin
@@ -60,7 +60,7 @@ def _row_sum(kind, axes, x, top, scratch, advance, begin, end, ahead):
 
     Meanwhile what lies `ahead` bytes further is fetched.
     """
-    size, lanes = item_size(kind), lane_count(kind)
+    size, lanes = element_size(kind), lane_count(kind)
     step = axis_entry(axes, axes.rank - 1, AXIS_STRIDE)
     far = abs(ahead) > FAR
     tops = splat(kind, top)

@@ -26,7 +26,7 @@ from float_lanes import (
     times,
     total_of_four,
 )
-from memory import VECTOR_BYTES, ceildiv, item_size
+from memory import VECTOR_BYTES, ceildiv, element_size
 from softmax_result import factors_of
 
 TOGETHER = 16  # short rows at most, of at most as many vectors; of longer ones 4 at most
@@ -38,7 +38,7 @@ def greatest_keys(kind, x, n, top):
 
     By two, of which none waits for the one before (0.9 of the time of float32 in L2).
     """
-    size, keys = item_size(kind), key_count(kind)
+    size, keys = element_size(kind), key_count(kind)
     other = top
     tail = n % keys
     body = (n - tail) * size
@@ -59,7 +59,7 @@ def _measure_short_row(kind, x, n, tops_at, sums_at, scratch, ahead, out):
     The exponentials are left in `scratch`. Meanwhile one of the next rows, `ahead` bytes further, is fetched, and where
     this one goes (1.4 times as fast beyond L2).
     """
-    size, lanes = item_size(kind), lane_count(kind)
+    size, lanes = element_size(kind), lane_count(kind)
     tops = splat(kind, greatest(kind, greatest_keys(kind, x, n, lowest_keys(kind))))
     poke(tops_at, tops)
     tail = n % lanes
@@ -82,7 +82,7 @@ def _measure_short_row(kind, x, n, tops_at, sums_at, scratch, ahead, out):
 @inlined
 def _write_short_row(kind, x, out, n, tops, factors, scratch, logarithm):
     """Results of a contiguous row, from the exponentials in `scratch` or, if they are logarithms, from the input."""
-    size, lanes = item_size(kind), lane_count(kind)
+    size, lanes = element_size(kind), lane_count(kind)
     tail = n % lanes
     body = (n - tail) * size
     if logarithm:

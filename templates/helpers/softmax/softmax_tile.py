@@ -37,7 +37,7 @@ from float_lanes import (
     where_less,
 )
 from float_math import EXP_SCALE
-from memory import VECTOR_BYTES, item_size, least, store_integer
+from memory import VECTOR_BYTES, element_size, least, store_integer
 from softmax_result import factor_of, factors_of, sum_added, write_run
 from walk import integers
 
@@ -100,7 +100,7 @@ def _fold(kind, state, state_bytes, address, offsets, vectors):
         poke(high_at, high)
         poke(low_at, low)
         state += VECTOR_BYTES
-        address += lane_count(kind) * item_size(kind)
+        address += lane_count(kind) * element_size(kind)
 
 
 @helper
@@ -109,7 +109,7 @@ def _fold_copies(kind, state, state_bytes, x, step, offsets, rows, count, spare)
 
     Of at most MEASURED_ROWS rows. At `spare` there are MEASURED_ROWS vectors and the table of their offsets.
     """
-    size, lanes = item_size(kind), lane_count(kind)
+    size, lanes = element_size(kind), lane_count(kind)
     for r in range(MEASURED_ROWS):
         value = splat(kind, -math.inf)
         row = x + integers(offsets)[2 * r]
@@ -140,7 +140,7 @@ def measure_block(kind, state, state_bytes, tile, step, table, rows, spare):
         while c < columns:
             at = state + c * lane_bytes
             first = tile.x + c * step
-            if step == item_size(kind) and left >= MEASURED_ROWS and short == 0:
+            if step == element_size(kind) and left >= MEASURED_ROWS and short == 0:
                 vectors = (columns - c) // lanes
                 _fold(kind, at, state_bytes, first, here, vectors)
                 c += vectors * lanes

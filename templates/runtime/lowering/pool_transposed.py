@@ -103,7 +103,7 @@ def transposed_walk(
         return None
     settings = np.zeros(kernel.SETTINGS, np.int64)
     settings[kernel.SHARE], settings[kernel.TILE] = tile.share, tile.width
-    settings[kernel.PART_BYTES] = tile.positions * kernel.VECTOR_BYTES
+    settings[kernel.TRANSPOSED_BYTES] = tile.positions * kernel.VECTOR_BYTES
     settings[kernel.BATCH], settings[kernel.SPATIAL] = len(batch), 2
     return WalkParts(state_bytes, settings, batch, axes.spatial, items)
 
