@@ -75,14 +75,18 @@ def _outputs(names: tuple[str, ...], arrays: Sequence[np.ndarray]) -> Any:
     return _kind(names)(*arrays)
 
 
+# What callers of this package's functions may take for an option of the backend.
+_NO_OPTIONS = {
+    "opset": "opset_version is the operator set of a node; a model has its own",
+    "out": "outputs are new arrays",
+}
+
+
 def _check_options(options: Mapping[str, Any]) -> None:
-    """Refuse what callers of this package's functions may take for an option here; others are for other backends."""
-    instead = {
-        "opset": "opset_version is the operator set of a node; a model has its own",
-        "out": "outputs are new arrays",
-    }
-    for name in instead.keys() & options.keys():
-        raise SpecopsError(f"the backend does not take {name}=; {instead[name]}")
+    """Refuse options that would change the result if they were any; others are for other backends."""
+    for name, instead in _NO_OPTIONS.items():
+        if name in options:
+            raise SpecopsError(f"the backend does not take {name}=; {instead}")
 
 
 class PreparedModel(base.BackendRep):
