@@ -121,7 +121,9 @@ class CompiledOperator:
                 allocates = allocates or array is None
                 results.append(self._result(array, inputs, tuple(results), field, tensor))
             self._lowered(*inputs, *results)
-            return tuple(results) if allocates else tuple(out)
+            if allocates:
+                return tuple(results)
+            return out if isinstance(out, tuple) else tuple(out)
         except NoMemoryError:
             raise
         except MemoryError as error:  # of compiled code
