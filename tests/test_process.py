@@ -185,8 +185,13 @@ def test_an_interrupt_while_a_kernel_is_compiled(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(launch, "_compile", compile)
     monkeypatch.setattr(launch, "_compiled", set())
-    with pytest.raises(KeyboardInterrupt):
-        launch._ready("a kernel", (8,))
+    # In the background of a shell, interrupts are ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            launch._ready("a kernel", (8,))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert compiled == [("a kernel", (8,))] and launch._compiled == {"a kernel"}
 
 
