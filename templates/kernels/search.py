@@ -479,12 +479,8 @@ def columns(width, is_float, one_hot):
         rule = rule_of(settings, RULE, lane, float_lane)
         pairs = integers(partial)
         size = element_size(rule.flip)
-        tile, parts, out_bytes, mark = (
-            settings[TILE],
-            settings[PARTS],
-            settings[OUT_BYTES],
-            settings[MARK],
-        )
+        tile, parts = settings[TILE], settings[PARTS]
+        out_bytes, mark = settings[OUT_BYTES], settings[MARK]
         preference, blanks = _preference(settings), settings[BLANKS] != 0
         contiguous = settings[CONTIGUOUS] != 0
         overlap = settings[OVERLAP], settings[OVERLAP_INDEX]
@@ -756,12 +752,8 @@ def combine(walk, _x, out, partial, begin, end):
     """Chunk that finds the best part of each group; an item is a group."""
     settings, kept, _reduced, marks, _zeros = _tables(walk)
     pairs, groups = integers(partial), volume_of(kept)
-    parts, out_bytes, mark, last = (
-        settings[PARTS],
-        settings[OUT_BYTES],
-        settings[MARK],
-        settings[LAST] != 0,
-    )
+    parts, last = settings[PARTS], settings[LAST] != 0
+    out_bytes, mark = settings[OUT_BYTES], settings[MARK]
     blanks, blank, weight = settings[BLANKS] != 0, settings[RULE + 1], settings[PART_WEIGHT]
     step = axis_entry(kept, kept.rank - 1, AXIS_OTHER_STRIDE)
     item = begin
