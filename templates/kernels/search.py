@@ -646,12 +646,8 @@ def planes(width, is_float, one_hot):
         prefer_wide_vectors()
         settings, kept, reduced, marks, _zeros = _tables(walk)
         rule = rule_of(settings, RULE, lane, float_lane)
-        size, out_bytes, blanks = (
-            element_size(rule.flip),
-            settings[OUT_BYTES],
-            settings[BLANKS] != 0,
-        )
-        past = settings[PAST] != 0
+        size, out_bytes = element_size(rule.flip), settings[OUT_BYTES]
+        blanks, past = settings[BLANKS] != 0, settings[PAST] != 0
         inner = kept.rank - 1
         columns = axis_entry(kept, inner, AXIS_SIZE)
         outer = Axes(kept.entries, inner)
