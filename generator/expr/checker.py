@@ -342,7 +342,7 @@ class Checker:
             return "bool"
         left = self.want(node.left, scope, "int", "float", "str", "dtype", "bool")
         numbers = ("int", "float")
-        for op, right in zip(node.ops, node.comparators, strict=True):
+        for place, op, right in zip(operands, node.ops, node.comparators, strict=False):
             if type(op) not in COMPARE:
                 raise self.error(
                     "E202",
@@ -350,18 +350,22 @@ class Checker:
                     "this comparison is not part of the constraint language",
                     "not allowed",
                 )
-            if isinstance(op, ast.In | ast.NotIn):
-                self.want(node.left, scope, "int")
-                self.want(right, scope, "ints")
+            looks_in = isinstance(op, ast.In | ast.NotIn)
+            if left == "ints" or (looks_in and left != "int"):  # of a chain, that of the one before
+                raise self.error(
+                    "E204", place, f"expected {in_words('int')}", f"this is {in_words(left)}"
+                )
+            if looks_in:
+                left = self.want(right, scope, "ints")
+                continue
+            if left not in numbers and not isinstance(op, _EQUALITY):
+                raise self.error(
+                    "E204", node, "only numbers have an order", f"these are {in_words(left)}"
+                )
+            if left == "dtype":
+                self.data_type(right, scope)
             else:
-                if left == "dtype":
-                    self.data_type(right, scope)
-                else:
-                    self.want(right, scope, *(numbers if left in numbers else (left,)))
-                if left not in numbers and not isinstance(op, _EQUALITY):
-                    raise self.error(
-                        "E204", node, "only numbers have an order", f"these are {in_words(left)}"
-                    )
+                left = self.want(right, scope, *(numbers if left in numbers else (left,)))
         return "bool"
 
     def _ifexp(self, node: ast.IfExp, scope: dict[str, Type]) -> Type:
