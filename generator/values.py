@@ -24,9 +24,15 @@ _SUPPORT_PLACES = {
     "onnx": "Type Constraints",
     "plain": "(decided)",
 }
-_EXPRESSION_TYPES = {"int": "int", "ints": "tuple[int, ...]", "bool": "bool"}
+_EXPRESSION_TYPES = {"int": "int", "ints": "tuple[int, ...]", "bool": "bool", "float": "float"}
 _REQUIRED_TYPES = {"tensor": "Tensor", "ints": "Sequence[int]", "float": "float"}
-_RETURNED = {"int": "int", "ints": "Sequence[int]", "bool": "bool", "dtype": "str"}
+_RETURNED = {
+    "int": "int",
+    "ints": "Sequence[int]",
+    "bool": "bool",
+    "float": "float",
+    "dtype": "str",
+}
 
 
 @dataclass(frozen=True)

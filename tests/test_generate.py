@@ -736,6 +736,18 @@ def test_integers_are_shown_as_they_are(tree: Tree) -> None:
     assert ">>> specops.mean(x, axis=[1]).tolist()\n    [0, 3]\n" in module
 
 
+def test_a_derived_value_may_be_a_float(tree: Tree) -> None:
+    text = (PROJECT / "specs/plain/lp_pool.yaml").read_text(encoding="utf-8")
+    derived = "derived:\n  - {name: power, value: p, doc: The exponent again.}\n"
+    text = text.replace("derived:\n", derived).replace("require: p >= 1", "require: power >= 1")
+    text = text[: text.index("\nequivalences:")] + text[text.index("\nsilent:") :]
+    tree.write("specs/plain/lp_pool.yaml", text)
+    assert tree("generate").code == exits.OK
+    module = tree.text("generated/specops/plain/lp_pool.py")
+    assert "def power(p: float) -> float:\n" in module
+    assert "def p_allowed(power: float) -> bool:\n" in module
+
+
 def test_examples_are_short_and_give_no_defaults() -> None:
     """A call that is too long goes on below the prompt; what it leaves out is what the other arguments imply."""
     modules = trees.contents(PROJECT / "generated" / "specops")
