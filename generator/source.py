@@ -34,7 +34,7 @@ _OTHER_BLANK = re.compile("^[^#\n]*?([\u00a0\u1680\u2000-\u200a\u202f\u205f\u300
 _COMMENT = re.compile("[ \t]*#")
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
 _HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
-_FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?\Z")
+_FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+][0-9]+)?\Z")
 _SPECIAL = {
     ".inf": float("inf"),
     "+.inf": float("inf"),
@@ -44,8 +44,10 @@ _SPECIAL = {
 _WORDS: dict[str, object] = {"true": True, "false": False, "null": None, "~": None, "": None}
 # What some YAML reader takes for a boolean or a number, and a person for a word or a version.
 _AMBIGUOUS = re.compile(
-    r"(y|n|yes|no|on|off|true|false|null)\Z|[-+]?[0-9][0-9_]*\Z|0[ob][0-9]+\Z|[-+]?[0-9]+(:[0-9]+)+(\.[0-9]*)?\Z"
-    r"|[-+]?[0-9][0-9_]*\.[0-9_]*\Z|[-+]?\.(inf|nan)\Z|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\Z",
+    r"(y|n|yes|no|on|off|true|false|null)\Z|[-+]?[0-9][0-9_]*\Z|[-+]?0[xob][0-9a-f_]+\Z"
+    r"|[-+]?[0-9]+(:[0-9]+)+(\.[0-9]*)?\Z|[-+]?[0-9][0-9_]*\.[0-9_]*\Z|[-+]?\.(inf|nan)\Z"
+    r"|[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)e[-+]?[0-9]+\Z"
+    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}((t|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}.*)?\Z",
     re.IGNORECASE,
 )
 

@@ -453,6 +453,25 @@ def test_parsers_agree(tmp_path: Path, run: Run) -> None:
         assert read_with(yaml.CLoader, text) == read_with(None, text)
 
 
+PLAIN = [
+    "no", "on", "3_0", "2:30", "190:20:30.15", "010", "0o17", "0b101", "0x1F", "-0x1f", "+0b1", "1e5", "1.0e5",
+    "1.5e+3", "1_0e+3", ".5", "1.", "-1.5", "-.inf", ".NaN", "~", "2024-05-01", "2024-05-01 10:00:00",
+    "2024-05-01t10:00:00Z", "4.1.2", "a 1e5", "e5", "0xg",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_plain_scalars_have_one_meaning(text: str) -> None:
+    """That of YAML 1.1, as PyYAML reads it, or they are refused."""
+    report = Report()
+    document = source.parse(f"a: {text}\n", "x.yaml", report)
+    if document is None:
+        assert [d.code for d in report.diagnostics] == ["E004"]
+    else:
+        found, other = document.data["a"], yaml.safe_load(text)
+        assert (type(found), found) == (type(other), other)
+
+
 # --- whatever is fed to it -------------------------------------------------------------------------------------------
 
 SNIPPETS = [
