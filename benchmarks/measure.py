@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -147,9 +148,12 @@ def _row(cell: Cell, workers: list[Worker], rounds: int, turn: float) -> Row:
             time.sleep(PAUSE)
     row.seconds = {name: statistics.median(some) for name, some in times.items()}
     ours = digests["specops"]
-    row.differs = [
-        name
-        for name, theirs in digests.items()
-        if name != LIMIT and abs(theirs - ours) > TOLERANCE * max(abs(ours), 1.0)
-    ]
+    row.differs = [n for n, theirs in digests.items() if n != LIMIT and not agree(ours, theirs)]
     return row
+
+
+def agree(ours: float, theirs: float) -> bool:
+    """Whether digests are of outputs that agree: NaN agrees with NaN alone, an infinity with itself."""
+    if math.isnan(ours) or math.isnan(theirs):
+        return math.isnan(ours) and math.isnan(theirs)
+    return math.isclose(ours, theirs, rel_tol=TOLERANCE, abs_tol=TOLERANCE)

@@ -14,7 +14,7 @@ from benchmarks.cells import Cell, cells
 from benchmarks.implementations import LIMIT
 from benchmarks.implementations import numpy as peer
 from benchmarks.implementations import specops as ours
-from benchmarks.measure import Row, Worker
+from benchmarks.measure import Row, Worker, agree
 
 
 def small(cell: Cell) -> Cell:
@@ -55,6 +55,15 @@ def test_workers_and_report() -> None:
     row.seconds = {"specops": 2e-3, "numpy": 1e-3, "torch": 3e-3, LIMIT: 1e-3}
     assert row.ratio == row.share == 0.5
     assert any("0.50" in line and cell.name in line for line in report.summary([row]))
+
+
+def test_which_results_differ() -> None:
+    """A result that is no number is none of a peer's numbers."""
+    nan, inf = float("nan"), float("inf")
+    for one, other in ((nan, nan), (inf, inf), (1000.0, 1001.0), (0.0, 1e-3)):
+        assert agree(one, other) and agree(other, one)
+    for one, other in ((nan, 1.0), (nan, inf), (inf, 1.0), (inf, -inf), (1000.0, 1003.0)):
+        assert not agree(one, other) and not agree(other, one)
 
 
 def test_a_worker_ends_though_a_process_that_it_began_lives() -> None:
