@@ -15,17 +15,17 @@ from draw import FLOATS, numpy_type
 
 NAN, INF = math.nan, math.inf
 UNIT = {"FLOAT16": 2.0**-21, "BFLOAT16": 2.0**-49, "FLOAT32": 2.0**-49, "FLOAT64": 2.0**-51}
-EMPTY = {  # of floats, of INT32, of UINT32
-    "sum": (0, 0, 0),
-    "mean": (NAN, 0, 0),
-    "product": (1, 1, 1),
-    "l1": (0, 0, 0),
-    "l2": (0, 0, 0),
-    "sum_square": (0, 0, 0),
-    "log_sum": (-INF, -(2**31), 0),
-    "log_sum_exp": (-INF, -(2**31), 0),
-    "max": (-INF, -(2**31), 0),
-    "min": (INF, 2**31 - 1, 2**32 - 1),
+EMPTY = {  # of floats
+    "sum": 0.0,
+    "mean": NAN,
+    "product": 1.0,
+    "l1": 0.0,
+    "l2": 0.0,
+    "sum_square": 0.0,
+    "log_sum": -INF,
+    "log_sum_exp": -INF,
+    "max": -INF,
+    "min": INF,
 }
 
 
@@ -239,6 +239,17 @@ def check_cut(name: str, exact: float, found: int) -> None:
         int(info.min) if x <= info.min else int(info.max) if x >= info.max else int(x) for x in near
     }
     assert min(wanted) <= found <= max(wanted), f"{found}, exact {exact}"
+
+
+def of_nothing(name: str, function: str) -> float:
+    """The result of a group of no elements: of integers the nearest number to that of floats, 0 for NaN."""
+    exact = EMPTY[function]
+    if name in FLOATS:
+        return exact
+    if name == "BOOL":
+        return exact > 0
+    info = np.iinfo(numpy_type(name))
+    return 0 if math.isnan(exact) else int(min(max(exact, info.min), info.max))
 
 
 def check_results(

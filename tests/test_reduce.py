@@ -41,6 +41,7 @@ from reduce_oracle import (
     UNIT,
     check_number,
     check_results,
+    of_nothing,
 )
 
 import specops
@@ -530,12 +531,8 @@ def test_nan_anywhere(name: str) -> None:
 @pytest.mark.parametrize("function", EMPTY)
 def test_groups_of_no_elements(function: str) -> None:
     """Each function's neutral element; where there are no groups, nothing is written."""
-    of_floats, of_signed, of_unsigned = EMPTY[function]
-    for name, wanted in (
-        *((name, of_floats) for name in FLOATS),
-        ("INT32", of_signed),
-        ("UINT32", of_unsigned),
-    ):
+    for name in (*FLOATS, "INT32", "UINT32"):
+        wanted = of_nothing(name, function)
         shape: tuple[int, ...]
         axes: tuple[int, ...]
         for shape, axes in (((0,), (0,)), ((3, 0, 2), (1,)), ((0, 4), (0, 1))):
