@@ -15,9 +15,8 @@ class Unread(Subject):
         read = self.read()
         explained = {decision.id for decision in self.spec.silent}
         for i, field in enumerate(self.spec.fields):
-            told = field.type == "tensor" or field.length_of is not None
             name = snake_case(field.name)
-            if not told and field.name not in read and name not in explained:
+            if field.told and field.name not in read and name not in explained:
                 help = (
                     "let semantics, a constraint or an expression read it, or leave it out; why one of the page has no"
                     f" effect stands under `silent`: {{id: {name}, decided: ..}}"
