@@ -226,7 +226,7 @@ def _asked(
 def _not_default(
     asked: dict[str, Any], spec: OperatorSpec, dtypes: dict[str, Any]
 ) -> dict[str, Any]:
-    default = {f"{f.optional or 'output'}_dtype": dtypes[f.name] for f in spec.tensors("output")}
+    default = {spec.dtype_argument(f): dtypes[f.name] for f in spec.tensors("output")}
     return {n: v for n, v in asked.items() if v is not False and v != default.get(n)}
 
 
