@@ -55,7 +55,11 @@ def _for_the_host(name: str) -> bool:
 
 
 def defined(module: ast.Module) -> list[str]:
-    """The names that a module defines."""
+    """The names that a module defines.
+
+    >>> defined(ast.parse("A: int = 1; B, (C, D) = 2, (3, 4)"))
+    ['A', 'B', 'C', 'D']
+    """
     return [name for node in module.body for name in _defined(node)]
 
 
@@ -64,6 +68,8 @@ def _defined(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else []
+    if isinstance(node, ast.AnnAssign):
+        targets = [node.target]
     return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
 
 
