@@ -24,12 +24,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from stress import PROJECT, children
+from stress import PROJECT, children, scale
 from stress.damage import Mutant, mutants
 
 SECONDS = 60  # of one validator's tests
 NONE = -1  # in place of a number of a damage: none
 Test = tuple[str, Callable[[], object]]  # its name, and what runs it
+# Operators that were compiled before; not their kernels.
+forget = partial(scale.forget, ("specops.lowering.",))
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -310,15 +312,6 @@ def noticed(tests: list[Test]) -> str:
         except BaseException:  # pytest's Failed is none of Exception
             return name
     return ""
-
-
-def forget() -> None:
-    """Operators that were compiled before; not their kernels."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("specops.") and not name.startswith("specops.lowering."):
-            for value in vars(module).values():
-                if hasattr(value, "cache_clear"):
-                    value.cache_clear()
 
 
 def validators(label: str, end: float, seen: set[str]) -> int:

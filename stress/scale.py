@@ -56,10 +56,10 @@ def drawn(random: Random) -> Iterator[None]:
         forget()
 
 
-def forget() -> None:
-    """Functions forget the operators that they have compiled."""
+def forget(kept: tuple[str, ...] = ()) -> None:
+    """Functions forget the operators that they have compiled, but for modules whose names begin with one of these."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("specops."):
+        if name.startswith("specops.") and not name.startswith(kept):
             for value in vars(module).values():
                 if hasattr(value, "cache_clear"):
                     value.cache_clear()
