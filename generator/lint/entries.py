@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from generator.diagnostics import Note, Report, Span, suggestion
+from generator.model import Constraint, TensorConstraint
 from generator.source import Document, KeyPath
 
 # What the runtime calls its own checks of a call, a description or a model.
@@ -14,18 +15,6 @@ CHECKS = {
     "input_count", "missing_input", "not_computable", "opset", "output_count", "outputs_info", "overlap", "shape",
     "supported_data_type", "supported_dimension_count", "symbol", "tensor_desc", "unknown_input", "version", "writable",
 }  # fmt: skip
-
-
-def check_own(id: str, path: KeyPath, document: Document, report: Report) -> None:
-    """No constraint has the id of a check that the runtime makes."""
-    if id in CHECKS:
-        report.add(
-            "E211",
-            f"`{id}` is already a check of the runtime",
-            document.span((*path, "id")),
-            "again",
-            help="choose another id: messages and tests name a rule by it",
-        )
 
 
 def check_origin(
@@ -70,23 +59,33 @@ def check_sentence(
             report.add("E203", message, span, "unknown name", help=suggestion(word, parameters))
 
 
-def check_needs(
-    needs: list[str],
-    earlier: Iterable[str],
+def check_rule(
+    rule: Constraint | TensorConstraint,
+    ids: dict[str, KeyPath],
     every: Collection[str],
-    id: str,
     path: KeyPath,
     document: Document,
     report: Report,
 ) -> None:
-    known = [e for e in earlier if e != id]
-    for i, need in enumerate(needs):
+    """Its origin, its id and its needs; `ids` are those above it, `every` all of its list."""
+    check_origin(rule.page, rule.decided, "constraint", rule.id, path, document, report)
+    check_unique(ids, rule.id, path, document, report)
+    if rule.id in CHECKS:
+        report.add(
+            "E211",
+            f"`{rule.id}` is already a check of the runtime",
+            document.span((*path, "id")),
+            "again",
+            help="choose another id: messages and tests name a rule by it",
+        )
+    known = [id for id in ids if id != rule.id]
+    for i, need in enumerate(rule.needs):
         if need in known:
             continue
         label, help = "unknown", suggestion(need, known)
         if need in every:
-            label = "itself" if need == id else "stands below"
-            help = "leave it out" if need == id else f"move `{need}` above this one"
+            label = "itself" if need == rule.id else "stands below"
+            help = "leave it out" if need == rule.id else f"move `{need}` above this one"
         report.add(
             "E213",
             f"`{need}` is not a constraint above this one",

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from generator import layout
 from generator.expr import language
-from generator.lint.entries import (
-    check_needs,
-    check_origin,
-    check_own,
-    check_sentence,
-    check_unique,
-)
+from generator.lint.entries import check_rule, check_sentence
 from generator.lint.subject import Subject
 from generator.source import KeyPath
 
@@ -30,17 +24,7 @@ class Rules(Subject):
             self.unknown(constraint.field, (*path, "field"), self.names)
             derived = [d.name for d in self.spec.derived]
             self.taken(constraint.id, (*path, "id"), [*self.names, *self.functions(), *derived])
-            check_origin(
-                constraint.page,
-                constraint.decided,
-                "constraint",
-                constraint.id,
-                path,
-                self.document,
-                self.report,
-            )
-            check_unique(ids, constraint.id, path, self.document, self.report)
-            check_own(constraint.id, path, self.document, self.report)
+            check_rule(constraint, ids, every, path, self.document, self.report)
             if constraint.id in of_tensors:
                 self.report.add(
                     "E211",
@@ -55,9 +39,6 @@ class Rules(Subject):
                 check_sentence(
                     constraint.allowed, shared.parameters, constraint.shared, span, self.report
                 )
-            check_needs(
-                constraint.needs, ids, every, constraint.id, path, self.document, self.report
-            )
             for target in constraint.violate:
                 name, _, attribute = target.partition(".")
                 at: KeyPath = (*path, "violate", target)

@@ -8,13 +8,7 @@ from collections.abc import Collection
 from generator import expr
 from generator.diagnostics import Report, Span, suggestion
 from generator.expr import bounds, language
-from generator.lint.entries import (
-    check_needs,
-    check_origin,
-    check_own,
-    check_sentence,
-    check_unique,
-)
+from generator.lint.entries import check_rule, check_sentence
 from generator.model import DIALECTS, KernelEntry, SpecTree, TensorTypes
 from generator.source import KeyPath
 
@@ -40,18 +34,7 @@ def _tensor_rules(tree: SpecTree, report: Report) -> None:
     every = [c.id for c in tree.vocabulary.tensor_constraints]
     for i, constraint in enumerate(tree.vocabulary.tensor_constraints):
         path: KeyPath = ("tensor_constraints", i)
-        check_own(constraint.id, path, tree.document, report)
-        check_origin(
-            constraint.page,
-            constraint.decided,
-            "constraint",
-            constraint.id,
-            path,
-            tree.document,
-            report,
-        )
-        check_unique(ids, constraint.id, path, tree.document, report)
-        check_needs(constraint.needs, ids, every, constraint.id, path, tree.document, report)
+        check_rule(constraint, ids, every, path, tree.document, report)
         places: list[tuple[str, KeyPath]] = [(constraint.field, (*path, "field"))]
         places += [(key, (*path, "violate", key)) for key in constraint.violate]
         for part, place in places:
