@@ -200,13 +200,8 @@ def write(
     """
     differences = list(differences)
     final = {path: {digest(data)} for path, data in wanted.items()}
-    for path, hashes in state.manifest.items():
-        if (
-            path in state.texts
-            and path not in final
-            and not any(d.path == path for d in differences)
-        ):
-            final[path] = hashes
+    kept = state.manifest.keys() & state.texts.keys() - final.keys() - {d.path for d in differences}
+    final |= {path: state.manifest[path] for path in kept}
     if differences:
         both = {path: set(hashes) for path, hashes in final.items()}
         for path, data in state.texts.items():

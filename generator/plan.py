@@ -7,6 +7,7 @@ given. Values are made when a file is rendered: to lint takes the paths alone.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -80,14 +81,14 @@ def files(linted: Linted, templates: Path) -> list[File]:
 
 def clashes(files: Sequence[File]) -> Iterator[tuple[File, str]]:
     """Files of operators whose module would take the place of another one, with the path of that."""
-    paths = [f.path for f in files]
+    paths = Counter(f.path for f in files)
     modules = {p.removesuffix(".py").removesuffix("/__init__") for p in paths if p.endswith(".py")}
     for file in files:
         if not file.operators:
             continue
         # A function of the package hides a module of its name there.
         shadowed = file.path.replace("specops/plain/", "specops/").removesuffix(".py")
-        if paths.count(file.path) > 1:
+        if paths[file.path] > 1:
             yield file, file.path
         elif shadowed != file.path.removesuffix(".py") and shadowed in modules:
             yield file, f"{shadowed}.py"
