@@ -8,6 +8,23 @@ import re
 
 # Windows has no files of these names, whatever their ending.
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{d}{i}" for d in ("com", "lpt") for i in range(10))}
+# What a dialect's package exports beside its operators, whose functions may not have these names.
+PACKAGE_NAMES = {
+    "directml": ["CompiledOperator"],
+    "onnx": ["CompiledOperator"],
+    "plain": [
+        "NoMemoryError",
+        "SpecopsError",
+        "ThreadLimitError",
+        "ValidationError",
+        "Violation",
+        "__version__",
+        "get_num_threads",
+        "num_threads",
+        "set_num_threads",
+        "warm_up",
+    ],
+}
 # What `is_module` asks, in words.
 MODULE_NAME = (
     "up to 64 of a-z, 0-9 and _, a letter first, no keyword of Python, and no name that Windows"

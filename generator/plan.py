@@ -20,7 +20,7 @@ from generator import cases, catalogue, decided, page, schema, values
 from generator.lint import Linted
 from generator.listing import files_below, modules_below
 from generator.model import DIALECTS, OperatorSpec, Vocabulary
-from generator.names import description_class, natural
+from generator.names import PACKAGE_NAMES, description_class, natural
 from generator.resolve import Operator, families
 
 Values = Callable[[], dict[str, Any]]
@@ -154,23 +154,6 @@ def _schema(model: type[BaseModel], vocabulary: Vocabulary) -> str:
 
 # --- a dialect's package ---
 
-_FIXED_EXPORTS = {
-    "directml": ["CompiledOperator"],
-    "onnx": ["CompiledOperator"],
-    "plain": [
-        "NoMemoryError",
-        "SpecopsError",
-        "ThreadLimitError",
-        "ValidationError",
-        "Violation",
-        "__version__",
-        "get_num_threads",
-        "num_threads",
-        "set_num_threads",
-        "warm_up",
-    ],
-}
-
 
 def _package(dialect: str, operators: list[Operator]) -> File:
     """The module that names all that a dialect has."""
@@ -187,7 +170,7 @@ def _package(dialect: str, operators: list[Operator]) -> File:
     if dialect == "directml":
         members.append({"module": "descriptor", "names": ["TensorDesc"]})
     members.sort(key=lambda m: str(m["module"]))
-    exports = [name for m in members for name in m["names"]] + _FIXED_EXPORTS[dialect]
+    exports = [name for m in members for name in m["names"]] + PACKAGE_NAMES[dialect]
     listed = {"members": members, "exports": sorted(exports, key=_export_order)}
     path = "specops/__init__.py" if dialect == "plain" else f"specops/{dialect}/__init__.py"
     template = f"templates/{dialect}/init.py.jinja"

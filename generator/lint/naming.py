@@ -7,7 +7,7 @@ from generator.lint.subject import BUILTINS, MODULE_NAMES, TODO, Subject
 
 # Of builtins, as functions.
 _NUMPY_NAMES = {"abs", "all", "any", "max", "min", "pow", "round", "sum"}
-_PACKAGE_NAMES = {"get_num_threads", "num_threads", "set_num_threads", "warm_up"}
+_PACKAGE_NAMES = {name for exports in names.PACKAGE_NAMES.values() for name in exports}
 
 
 class Naming(Subject):
