@@ -135,7 +135,8 @@ def requirements(tree: SpecTree, report: Report) -> Requirements:
     out: dict[str, tuple[Use, ...]] = {}
     reader = _Reader(tree.document, tree, report)
     for name, kernel in tree.vocabulary.kernels.items():
-        names = _Names(kernel_scope(kernel), frozenset(), {})
+        # What a kernel is told may be negative: nothing but a requirement says that it is not.
+        names = _Names(kernel_scope(kernel), frozenset(kernel.parameters), {})
         what = f"a tensor of kernel `{name}`, nor a parameter that takes an expression"
         uses = [
             reader.use(text, ("kernels", name, "requires", i), names, what)

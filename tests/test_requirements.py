@@ -209,6 +209,22 @@ def test_numbers_can_be_required(tmp_path: Path) -> None:
     assert function.parameters == [("p", "float")]
 
 
+def test_what_a_kernel_is_told_is_no_index(tmp_path: Path) -> None:
+    """A negative axis would be one from the end, in Python alone."""
+    shutil.copytree(PROJECT / "specs", tmp_path / "specs")
+    vocabulary = tmp_path / "specs" / "vocabulary.yaml"
+    text = vocabulary.read_text(encoding="utf-8")
+    rule = "      - no_repeats(axes)\n"
+    text = text.replace(rule, rule + "      - axes_not_empty(axes, input)\n", 1)
+    vocabulary.write_text(text, encoding="utf-8")
+    report = Report()
+    tree = load_tree(tmp_path, report)
+    assert tree is not None
+    requirements(tree, report)
+    (error,) = report.diagnostics
+    assert error.code == "E204" and "an index may not become negative" in error.message
+
+
 def sizes_of(pick: random.Random, rank: int) -> tuple[list[int], list[int]]:
     """Spatial sizes, and how many windows there are, whether or not these reach beyond the input."""
     sizes = [pick.choice([0, 1, 2, 3, 5, 8, 13, 40]) for _ in range(rank)]
