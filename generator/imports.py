@@ -12,6 +12,7 @@ from generator.plan import File, Written
 
 # `from module import names`, as a formatter lays it out: to parse all files takes a tenth of a run.
 _IMPORT = re.compile(r"^ *from (specops[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
+_COMMENT = re.compile("#.*")  # or the rest of a text: no names that are imported
 
 
 def missing(files: Sequence[File], texts: Mapping[str, str]) -> Iterator[tuple[str, File, int]]:
@@ -20,6 +21,7 @@ def missing(files: Sequence[File], texts: Mapping[str, str]) -> Iterator[tuple[s
     told: set[str] = set()
     for file in files:
         text = file.text() if isinstance(file, Written) and file.path.endswith(".py") else ""
+        text = _COMMENT.sub("", text)
         for found in _IMPORT.finditer(text):
             module, names = found.groups()
             wanted = [module]

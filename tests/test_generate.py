@@ -453,6 +453,14 @@ def test_modules_that_others_import(generated: Tree, removed: str, missing: list
     assert (generated.generated() == before) == bool(missing)
 
 
+def test_comments_name_no_modules(generated: Tree) -> None:
+    """Behind what is imported, on its line or within its parentheses."""
+    lines = "def late():\n    from specops import tensor  # noqa: PLC0415 (a circle, else)\n"
+    lines += "    from specops import (\n        tensor,  # one, (two)\n        errors,\n    )\n"
+    generated.write("templates/runtime/late.py", lines)
+    assert generated("generate").code == exits.OK
+
+
 @pytest.mark.parametrize("verb", ["generate", "check", "lint"])
 def test_unknown_operator(generated: Tree, verb: str) -> None:
     before = generated.generated()
