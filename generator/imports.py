@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import PurePosixPath
 
 from generator.plan import File, Written
@@ -34,17 +33,16 @@ def missing(files: Sequence[File], texts: Mapping[str, str]) -> Iterator[tuple[s
                     yield name, file, text.count("\n", 0, found.start()) + 1
 
 
-@cache
+def _modules(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """All modules and their folders, with their texts."""
+    for folder in {folder for path in texts for folder in PurePosixPath(path).parents}:
+        yield ".".join(folder.parts), _code(texts.get(f"{folder}/__init__.py", ""))
+    for path, text in texts.items():
+        if path.endswith(".py"):
+            yield path.removesuffix(".py").replace("/", "."), text
+
+
 def _code(text: str) -> str:
     """Without the docstring, which speaks of modules that may be missing."""
     body = ast.parse(text).body
     return "\n".join(ast.unparse(node) for node in body if not isinstance(node, ast.Expr))
-
-
-def _modules(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """All modules and their folders, with their texts."""
-    for path in texts:
-        for folder in PurePosixPath(path).parents:
-            yield ".".join(folder.parts), _code(texts.get(f"{folder}/__init__.py", ""))
-        if path.endswith(".py"):
-            yield path.removesuffix(".py").replace("/", "."), texts[path]
