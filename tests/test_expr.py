@@ -360,6 +360,8 @@ class Writer:
             lambda d: f"({self('bool', d)} {self.random.choice(['and', 'or'])} {self('bool', d)})",
             lambda d: f"(not {self('bool', d)})",
             lambda d: f"{self('int', d)} {self.random.choice(['in', 'not in'])} {self('ints', d)}",
+            lambda d: f"{self('int', d)} {self.compare()} {self('int', d)} in {self('ints', d)}",
+            lambda d: f"{self('int', d)} in {self('ints', d)} {self.compare()} {self('int', d)}",
             lambda d: f"{self.random.choice(['all', 'any'])}({self.loop('bool', d)})",
             lambda d: f"{self('ints', d)} {self.random.choice(['==', '!='])} {self('ints', d)}",
             lambda d: f'{self.tensor()}.dtype {self.random.choice(["==", "!="])} "INT32"',
