@@ -47,6 +47,8 @@ def main() -> int:
         chosen = [c for c in cells() if options.only in c.name]
     else:
         chosen = [c for c in cells() if c.quick or options.full]
+    if not chosen:
+        parser.error(f"no cell has {options.only!r} in its name")
     rows: list[Row] = []
     print(report.HEADER)
     for row in measure(chosen, threads=options.threads, rounds=ROUNDS, turn=TURN):

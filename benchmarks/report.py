@@ -55,9 +55,9 @@ def summary(rows: Sequence[Row]) -> list[str]:
             f"{len(below)} below the wanted share of the streaming limit"
         )
         out += [f"    {r.share:.2f}  {r.cell.name}" for r in below]
-    halves = list(_halves(rows))
+    halves = [(a, b) for a, b in _halves(rows) if counts(a)]
     if halves:
-        slower = [(a, b) for a, b in halves if a.ours > b.ours and counts(a)]
+        slower = [(a, b) for a, b in halves if a.ours > b.ours]
         out.append(f"float16 against float32: {len(slower)} of {len(halves)} cells slower")
         out += [f"    {b.ours / a.ours:.2f}  {a.cell.name}" for a, b in slower]
     return out
@@ -108,11 +108,8 @@ def picture(rows: Sequence[Row], path: Path) -> None:
         )
     axes.axvline(1, color="black", linewidth=1)
     axes.set_xscale("log")
-    ticks = [
-        t
-        for t in (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
-        if t <= max(r.ratio or 1 for r in counted) * 1.5
-    ]
+    greatest = max((r.ratio or 1 for r in counted), default=1)
+    ticks = [t for t in (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500) if t <= greatest * 1.5]
     axes.set_xticks(ticks, [f"{t:g}x" for t in ticks])
     axes.minorticks_off()
     axes.set_yticks(range(len(groups)), [" ".join(g).replace("_", " ") for g in groups])
