@@ -138,15 +138,14 @@ def header(file: File) -> str:
     return "\n".join(f"# {line}" for line in lines)
 
 
-def literal(value: Any, indent: int = 0, prefix: int = 0, suffix: int = 1) -> str:
-    """A Python literal as a formatter would lay it out.
+def literal(value: Any, indent: int = 0, prefix: int = 0) -> str:
+    """A Python literal as a formatter would lay it out; one character follows it.
 
-    `indent` is the column of the statement, `prefix` how much stands before the value on its line, `suffix` how much
-    behind it.
+    `indent` is the column of the statement, `prefix` how much stands before the value on its line.
     """
     flat = _flat(value)
     if (
-        len(flat) + indent + prefix + suffix <= layout.WIDTH
+        indent + prefix + len(flat) + 1 <= layout.WIDTH
         or not isinstance(value, dict | list | tuple)
         or not value
     ):
