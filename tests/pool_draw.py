@@ -51,14 +51,13 @@ def simple(
     stride: int = 1,
     padding: int = 0,
     dilation: int = 1,
-    ceil: bool = False,
 ) -> Windows:
     """Windows with the same stride, padding on both sides and dilation everywhere, as many as fit."""
     rank = len(window)
     outputs = []
     for n, w in zip(shape[-rank:], window, strict=True):
         room = n + 2 * padding - (w - 1) * dilation - 1
-        outputs.append(room // stride + 1 + (ceil and room % stride > 0))
+        outputs.append(room // stride + 1)
     strides, dilations, paddings = ((number,) * rank for number in (stride, dilation, padding))
     return Windows(tuple(window), strides, dilations, paddings, tuple(outputs))
 
