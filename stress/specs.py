@@ -221,7 +221,7 @@ class Damage:
         ]
         if not paths:
             return
-        path, old = self.random.choice(paths), None
+        path = self.random.choice(paths)
         old = at(self.data, path)
         tokens = re.split(r"(\W)", old)
         i = self.random.randrange(len(tokens))
