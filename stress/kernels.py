@@ -18,8 +18,7 @@ import sys
 import time
 import types
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from specops import launch
 from specops.kernels import chunks
 from stress import PROJECT, children
 from stress.damage import Mutant, mutants, reached, with_users
-from stress.mutants import NONE, count, forget, lowering_modules, noticed, parameters, silence
+from stress.mutants import NONE, Test, count, forget, lowering_modules, noticed, parameters, silence
 
 FIRST = "FLOAT16"
 OTHERS = ("FLOAT32", "FLOAT64", "BFLOAT16", "INT8", "INT64", "")  # the rest run the same code
@@ -38,13 +37,6 @@ FIRST_SECONDS = 60  # of processor time, for the tests of the first type
 SECONDS = 300  # for all
 COMMON_SECONDS = 20  # for what children have in common
 FIRST_SHARE = 0.9  # of the time, at most
-
-
-@dataclass
-class Test:
-    name: str
-    dtype: str
-    run: Callable[[], None]
 
 
 def uses(module: types.ModuleType, other: types.ModuleType) -> bool:
@@ -97,7 +89,7 @@ class Kernel:
         silence()
         launch._compile = compile_alone
         self.damage(mutant)
-        return not failing(tests)
+        return not noticed(tests)
 
     def first(self) -> list[Test]:
         return [t for t in self.tests if t.dtype == FIRST and "large" not in t.name]
@@ -124,7 +116,7 @@ def tests_of(module: types.ModuleType) -> Iterator[Test]:
             dtype = arguments.get("name", "")
             if isinstance(arguments.get("pair"), int):  # number of a data type and a function
                 dtype, _ = module.PAIRS[arguments["pair"]]
-            yield Test(name, dtype, run)
+            yield Test(name, run, dtype)
 
 
 def compile_alone(function: Any, kind: Any) -> None:
@@ -139,10 +131,6 @@ def without_half() -> None:
     code = cpu_target.target_context.codegen()
     triple, name, _ = code.magic_tuple()
     type(code).magic_tuple = lambda self: (triple, name, "")
-
-
-def failing(tests: list[Test]) -> str:
-    return noticed([(t.name, t.run) for t in tests])
 
 
 def main() -> int:

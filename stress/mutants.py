@@ -22,16 +22,23 @@ import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from stress import PROJECT, children, scale
 from stress.damage import Mutant, mutants
 
 SECONDS = 60  # of one validator's tests
 NONE = -1  # in place of a number of a damage: none
-Test = tuple[str, Callable[[], object]]  # its name, and what runs it
 # Operators that were compiled before; not their kernels.
 forget = partial(scale.forget, ("specops.lowering.",))
+
+
+class Test(NamedTuple):
+    """A test of damaged code; of kernels with the data type that it is about."""
+
+    name: str
+    run: Callable[[], object]
+    dtype: str = ""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -229,7 +236,7 @@ def tests(label: str) -> list[Test]:
         for row in mark.args[1]:
             values = row.values if hasattr(row, "values") else (row,)
             if test_cases.label(values[0]) == label:
-                found.append((name, partial(function, *values)))
+                found.append(Test(name, partial(function, *values)))
     order = [
         "test_violation",
         "test_unsupported",
@@ -239,7 +246,7 @@ def tests(label: str) -> list[Test]:
         "test_",
     ]
     found.sort(
-        key=lambda item: next(i for i, start in enumerate(order) if item[0].startswith(start))
+        key=lambda test: next(i for i, start in enumerate(order) if test.name.startswith(start))
     )
     return found
 
@@ -250,40 +257,42 @@ def by_hand(label: str) -> Iterator[Test]:
         import test_validators  # noqa: PLC0415
 
         for test in calls(test_validators.test_the_greatest_index_fits):
-            yield "test_validators", test
-        yield "test_validators", test_validators.test_data_types_of_reductions
+            yield Test("test_validators", test)
+        yield Test("test_validators", test_validators.test_data_types_of_reductions)
         for number in range(2000 if label == "directml/argmax" else 0):
-            yield "test_validators", partial(test_validators.check, number)
+            yield Test("test_validators", partial(test_validators.check, number))
     import test_agreement  # noqa: PLC0415
 
     for number in range(test_agreement.DESCRIPTIONS):
-        yield "test_agreement", partial(test_agreement.check, label, number)
+        yield Test("test_agreement", partial(test_agreement.check, label, number))
     if not label.startswith("directml/"):
-        yield "test_agreement", partial(test_agreement.test_data_types, label)
+        yield Test("test_agreement", partial(test_agreement.test_data_types, label))
     if label.startswith("plain/"):
         import test_arrays  # noqa: PLC0415
 
         for test in calls(test_arrays.test_fewest_and_most_dimensions):
-            yield "test_arrays", test
+            yield Test("test_arrays", test)
     import test_pool_sizes  # noqa: PLC0415
 
     if label == "directml/max_pooling_grad":
-        yield "test_pool_sizes", test_pool_sizes.test_gradient_sizes
+        yield Test("test_pool_sizes", test_pool_sizes.test_gradient_sizes)
     if label in test_pool_sizes.LABELS:
         for number in range(test_pool_sizes.CALLS):
-            yield "test_pool_sizes", partial(test_pool_sizes.check, label, number)
+            yield Test("test_pool_sizes", partial(test_pool_sizes.check, label, number))
         if label in test_pool_sizes.GENERAL:
-            yield "test_pool_sizes", partial(test_pool_sizes.test_all_numbers_of_dimensions, label)
+            yield Test(
+                "test_pool_sizes", partial(test_pool_sizes.test_all_numbers_of_dimensions, label)
+            )
         if label in test_pool_sizes.DIRECTML:
-            yield "test_pool_sizes", partial(test_pool_sizes.test_output_sizes, label)
+            yield Test("test_pool_sizes", partial(test_pool_sizes.test_output_sizes, label))
     for number in range(test_pool_sizes.CALLS if label in test_pool_sizes.UNPOOLING else 0):
-        yield "test_pool_sizes", partial(test_pool_sizes.check_unpooling, label, number)
+        yield Test("test_pool_sizes", partial(test_pool_sizes.check_unpooling, label, number))
     if label.startswith("onnx/"):
         import test_onnx  # noqa: PLC0415
 
         for name, function in vars(test_onnx).items():
             if name.startswith("test_") and "pooling" not in name:
-                yield from ((f"test_onnx.{name}", call) for call in calls(function))
+                yield from (Test(f"test_onnx.{name}", call) for call in calls(function))
 
 
 def calls(function: Any) -> Iterator[Callable[[], object]]:
@@ -306,11 +315,11 @@ def parameters(function: Any) -> Iterator[dict[str, Any]]:
 
 def noticed(tests: list[Test]) -> str:
     """The test that fails; empty where none does."""
-    for name, test in tests:
+    for test in tests:
         try:
-            test()
+            test.run()
         except BaseException:  # pytest's Failed is none of Exception
-            return name
+            return test.name
     return ""
 
 
