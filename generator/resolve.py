@@ -315,7 +315,8 @@ class _Reader:
             message = "cannot read this use of a shared constraint"
             self.report.add("E201", message, span, "here", help=help)
             return None
-        name, arguments = call
+        name, nodes = call
+        arguments = [node.id for node in nodes]
         shared = self.shared.get(name)
         if shared is None:
             self.report.add(
@@ -336,14 +337,14 @@ class _Reader:
                 help=f"{name}({wanted})",
             )
             return None
-        for argument in arguments:
-            if argument not in names.types:
+        for node in nodes:
+            if node.id not in names.types:
                 self.report.add(
                     "E203",
-                    f"`{argument}` is not {what}",
-                    self.document.within(path, text.index(argument), len(argument)),
+                    f"`{node.id}` is not {what}",
+                    self.document.within(path, node.col_offset, len(node.id)),
                     "unknown name",
-                    help=suggestion(argument, names.types),
+                    help=suggestion(node.id, names.types),
                 )
                 return None
         bound = dict(zip(shared.parameters, arguments, strict=True))
@@ -368,12 +369,12 @@ class _Reader:
                 help=f"`{name}` requires {shared.require}",
             )
             return None
-        clash = sorted(require.variables() & set(arguments))
-        if clash:
+        variables = require.variables()
+        if clash := next((node for node in nodes if node.id in variables), None):
             self.report.add(
                 "E204",
-                f"`{name}` has a loop variable of the name `{clash[0]}`",
-                self.document.within(path, text.index(clash[0]), len(clash[0])),
+                f"`{name}` has a loop variable of the name `{clash.id}`",
+                self.document.within(path, clash.col_offset, len(clash.id)),
                 "used here",
                 help="rename the loop variable in the vocabulary",
             )
@@ -390,12 +391,13 @@ def _fill(sentence: str, bound: Mapping[str, str]) -> str:
     return sentence
 
 
-def _call(text: str) -> tuple[str, list[str]] | None:
+def _call(text: str) -> tuple[str, list[ast.Name]] | None:
+    """The function and the arguments of a call, all of them names of ASCII."""
     try:
-        node = ast.parse(text, mode="eval").body
+        node = ast.parse(text, mode="eval").body if text.isascii() else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.keywords:
         return None
-    names = [a.id for a in node.args if isinstance(a, ast.Name)]
+    names = [a for a in node.args if isinstance(a, ast.Name)]
     return (node.func.id, names) if len(names) == len(node.args) else None
