@@ -199,7 +199,7 @@ def test_json_and_github(tmp_path: Path, run: Run) -> None:
     assert json.loads(result.out) == [
         {
             "code": "E211",
-            "message": "field `Axes` is named twice",
+            "message": "`Axes` is named twice",
             "file": "specs/directml/argmax.yaml",
             "line": 18,
             "column": 12,
@@ -219,7 +219,7 @@ def test_json_and_github(tmp_path: Path, run: Run) -> None:
     assert (result.code, result.err) == (exits.ERRORS, "")
     assert result.out == (
         "::error file=specs/directml/argmax.yaml,line=18,col=12,title=E211::"
-        "field `Axes` is named twice (again)\n"
+        "`Axes` is named twice (again)\n"
     )
 
 

@@ -37,14 +37,20 @@ def check_origin(
 
 
 def check_unique(
-    ids: dict[str, KeyPath], id: str, path: KeyPath, document: Document, report: Report
+    names: dict[str, KeyPath],
+    name: str,
+    path: KeyPath,
+    document: Document,
+    report: Report,
+    key: str = "id",
 ) -> None:
-    if id in ids:
-        first = Note(document.span((*ids[id], "id")), "first here")
-        report.add(
-            "E211", f"`{id}` is used twice", document.span((*path, "id")), "again", notes=[first]
-        )
-    ids.setdefault(id, path)
+    """An entry's id, or what another key calls it, is its own; `names` are those above it, and it is added to them."""
+    if name in names:
+        first = Note(document.span((*names[name], key)), "first here")
+        span = document.span((*path, key))
+        said = "used" if key == "id" else "named"
+        report.add("E211", f"`{name}` is {said} twice", span, "again", notes=[first])
+    names.setdefault(name, path)
 
 
 def check_sentence(

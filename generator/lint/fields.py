@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from generator import model, names
-from generator.diagnostics import Note, Report, suggestion
+from generator.diagnostics import Report, suggestion
 from generator.field_types import field_type
+from generator.lint.entries import check_unique
 from generator.lint.subject import Subject
 from generator.model import Spec
 from generator.source import KeyPath
@@ -20,15 +21,7 @@ def sound_members(source: Spec, report: Report) -> bool:
     seen: dict[str, KeyPath] = {}
     for i, field in enumerate(source.spec.fields):
         path: KeyPath = ("fields", i)
-        if field.name in seen:
-            report.add(
-                "E211",
-                f"field `{field.name}` is named twice",
-                document.span((*path, "name")),
-                "again",
-                notes=[Note(document.span((*seen[field.name], "name")), "first here")],
-            )
-        seen.setdefault(field.name, path)
+        check_unique(seen, field.name, path, document, report, "name")
         is_tensor = field.type == "tensor"
         numbers = field.type == "int[]" and source.dialect == "onnx"
         allowed = {"input": is_tensor or numbers, "output": is_tensor}
@@ -200,10 +193,4 @@ class Fields(Subject):
         for i, entry in enumerate(self.spec.derived):
             path: KeyPath = ("derived", i)
             self.taken(entry.name, (*path, "name"), [*self.names, *self.functions()])
-            if entry.name in seen:
-                first = Note(self.document.span((*seen[entry.name], "name")), "first here")
-                span = self.document.span((*path, "name"))
-                self.report.add(
-                    "E211", f"`{entry.name}` is named twice", span, "again", notes=[first]
-                )
-            seen.setdefault(entry.name, path)
+            check_unique(seen, entry.name, path, self.document, self.report, "name")
