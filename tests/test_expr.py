@@ -620,6 +620,7 @@ BOUNDS = [
     ("[a * a for a in x.sizes]", 64, 128),
     ("[1 for a in [*axes, *axes]]", 128, 1),
     ("axes if flag else [1, 2]", 64, 64),
+    ('[greatest("INT8")]', 1, 64),
 ]
 
 

@@ -115,13 +115,15 @@ def _call(
         return Bound(1, entries * bits, steps + entries)
     if name in ("rank", "len", "item_bytes"):
         return Bound(1, 32, steps)
+    if name == "greatest":
+        return Bound(1, BITS, steps)
     if name == "implied_bytes":
         return Bound(1, 2 * BITS + 16, steps + ARRAY)
     if name == "distinct_addresses":
         return Bound(1, 1, steps + 8 * ARRAY)
     if name == "windows_hold_input":
         return Bound(1, 1, steps + WINDOWS * max(a.entries for a in arguments))
-    return Bound(1, bits, steps + entries)  # min, max, unique, all, any, greatest, power_of_two
+    return Bound(1, bits, steps + entries)  # min, max, unique, all, any, power_of_two
 
 
 def _end(node: ast.expr, names: Mapping[str, Bound]) -> int:
