@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from generator import layout
-from generator.calls import Calls
+from generator.calls import Calls, Unfit
 from generator.expr import Expr
 from generator.lint import Linted
 from generator.model import Equivalence, Example, FieldSpec, OperatorSpec
 from generator.names import array_argument, snake_case
-from generator.resolve import Operator
+from generator.resolve import Operator, Rule
 from generator.selftest import tensor_patches
 from generator.tensors import make_tensor, shape
 
@@ -105,11 +106,21 @@ class Same:
 
 
 @dataclass(frozen=True)
+class Need:
+    """A change of the first example that breaks a rule and another one, which it needs."""
+
+    id: str
+    need: str
+    patch: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Tables:
     """All tables of an operator's cases."""
 
     examples: list[ExampleValues]
     violations: list[Violation]
+    needs: list[Need]
     unsupported: list[Unsupported]
     equivalences: list[Same]
 
@@ -120,9 +131,11 @@ class Tables:
 
 
 def tables(operator: Operator, linted: Linted) -> Tables:
+    examples = [_example(e, operator, linted) for e in operator.spec.examples]
     return Tables(
-        examples=[_example(e, operator, linted) for e in operator.spec.examples],
+        examples=examples,
         violations=_violations(operator, linted),
+        needs=list(_needs(operator, examples[0], linted)),
         unsupported=_unsupported(operator, linted),
         equivalences=[
             row for e in operator.spec.equivalences for row in _equivalence(e, operator, linted)
@@ -315,6 +328,44 @@ def _violations(operator: Operator, linted: Linted) -> list[Violation]:
             for rule, field, patch in tensor_patches(operator, linted.tensor_rules)
         )
     return out
+
+
+def _needs(operator: Operator, example: ExampleValues, linted: Linted) -> Iterator[Need]:
+    """Of rules and those that they need, what breaks both at once, and no other that the rule needs.
+
+    So the rule would be told, were it asked. Where one change undoes the other, or the rule cannot be asked then, there
+    is none.
+    """
+    data_types = linted.tree.vocabulary.data_types
+    calls = Calls(operator, data_types)
+    described = operator.source.dialect == "directml"
+    first: dict[str, Any] = dict.fromkeys(f.name for f in operator.spec.tensors())
+    for name, (dtype, _) in example.tensors.items():
+        first[name] = make_tensor(dtype, tuple(example.sizes[name]), data_types)
+    for name, value in example.attributes.items():
+        if described or name not in operator.defaults or name in operator.spec.examples[0].given:
+            first[name] = tuple(value) if isinstance(value, list) else value
+    rules = {rule.id: rule for rule in operator.rules}
+
+    def broken(rule: Rule, values: dict[str, Any]) -> bool:
+        asked = all(values.get(name) is not None for name in rule.require.names())
+        return asked and not rule.require.holds(values, data_types)
+
+    def unsettled(rule: Rule, values: dict[str, Any]) -> bool:
+        return broken(rule, values) or any(unsettled(rules[id], values) for id in rule.needs)
+
+    for rule in operator.rules:
+        for need in (rules[id] for id in rule.needs):
+            both = rule.violate | need.violate, need.violate | rule.violate
+            for patch in both:
+                try:
+                    values = calls.changed(first, patch)
+                except Unfit:
+                    continue
+                open_ = [id for id in rule.needs if unsettled(rules[id], values)]
+                if broken(rule, values) and broken(need, values) and open_ == [need.id]:
+                    yield Need(rule.id, need.id, _as_called(patch, operator))
+                    break
 
 
 def _as_called(patch: dict[str, Any], operator: Operator) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from generator import cases, decided, layout, parameters, rule_functions
-from generator.cases import DocstringCall, ExampleValues, Ranks, Same, Unsupported, Violation
+from generator.cases import DocstringCall, ExampleValues, Need, Ranks, Same, Unsupported, Violation
 from generator.decided import Decided
 from generator.expr import Expr, parse
 from generator.field_types import field_type
@@ -135,7 +135,6 @@ class OperatorValues:
     support: list[SupportValues]
     ranks: list[Ranks]
     rules: list[RuleValues]
-    needs: list[tuple[str, str]]
     computed: list[FunctionValues]
     derived: list[tuple[str, list[str]]]  # with the arguments of `Computed(...)`
     imports: dict[str, list[str]]  # for them, by module
@@ -159,6 +158,7 @@ class OperatorValues:
     memory_order: str
     examples: list[ExampleValues]
     violations: list[Violation]
+    needs: list[Need]
     unsupported: list[Unsupported]
     equivalences: list[Same]
 
@@ -232,7 +232,6 @@ def operator(op: Operator, linted: Linted) -> OperatorValues:
         support=[_support(row) for row in spec.support],
         ranks=[row for table in spec.support for row in _ranks(table)],
         rules=[rule(r, op) for r in op.rules],
-        needs=[(r.id, need) for r in op.rules for need in r.needs],
         computed=_computed(op),
         derived=[(n, [n, _tuple(e.names())]) for n, e in op.derived.items()],
         imports=rule_imports([*(r.require for r in op.rules), *expressions, *op.meanings.values()]),
@@ -258,6 +257,7 @@ def operator(op: Operator, linted: Linted) -> OperatorValues:
         memory_order=parameters.memory_order(op),
         examples=tables.examples,
         violations=tables.violations,
+        needs=tables.needs,
         unsupported=tables.unsupported,
         equivalences=tables.equivalences,
     )

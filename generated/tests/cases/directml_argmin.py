@@ -144,14 +144,30 @@ VIOLATIONS = [
     ("output_overlap", "OutputTensor", {"OutputTensor.strides": 0}),
     ("owned_by_dml", "OutputTensor", {"OutputTensor.flags": "OWNED_BY_DML"}),
 ]
-# (rule, another rule): where the other is broken, the rule is not asked.
+# A rule and another one, with a change of the first example that breaks both: then the rule is not asked.
 NEEDS = [
-    ("reduced_sizes", "same_rank"),
-    ("reduced_sizes", "axes_in_range"),
-    ("index_fits", "axes_in_range"),
-    ("index_fits", "axes_unique"),
+    (
+        "index_fits",
+        "axes_in_range",
+        {
+            "InputTensor.sizes": [3000000000, 1],
+            "OutputTensor.sizes": [1, 1],
+            "OutputTensor.dtype": "INT32",
+            "Axes": [2],
+        },
+    ),
+    (
+        "index_fits",
+        "axes_unique",
+        {
+            "InputTensor.sizes": [3000000000, 1],
+            "OutputTensor.sizes": [1, 1],
+            "OutputTensor.dtype": "INT32",
+            "Axes": [0, 0],
+            "AxisCount": 2,
+        },
+    ),
 ]
-
 # (feature level, tensor, fewest dimensions, most dimensions)
 RANKS = [
     ("4.1", "InputTensor", 1, 8),

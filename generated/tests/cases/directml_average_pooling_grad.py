@@ -207,24 +207,69 @@ VIOLATIONS = [
     ("output_overlap", "OutputGradientTensor", {"OutputGradientTensor.strides": 0}),
     ("owned_by_dml", "OutputGradientTensor", {"OutputGradientTensor.flags": "OWNED_BY_DML"}),
 ]
-# (rule, another rule): where the other is broken, the rule is not asked.
+# A rule and another one, with a change of the first example that breaks both: then the rule is not asked.
 NEEDS = [
-    ("spatial_dimensions", "dimension_count_is_length"),
-    ("strides_per_dimension", "dimension_count_is_length"),
-    ("start_padding_length", "dimension_count_is_length"),
-    ("end_padding_length", "dimension_count_is_length"),
-    ("batch_and_channels", "same_rank"),
-    ("gradient_window_counts", "same_rank"),
-    ("gradient_window_counts", "spatial_dimensions"),
-    ("gradient_window_counts", "window_size_positive"),
-    ("gradient_window_counts", "strides_per_dimension"),
-    ("gradient_window_counts", "strides_positive"),
-    ("gradient_window_counts", "start_padding_length"),
-    ("gradient_window_counts", "end_padding_length"),
-    ("window_fits", "gradient_window_counts"),
-    ("each_window_holds_input", "window_fits"),
+    (
+        "spatial_dimensions",
+        "dimension_count_is_length",
+        {
+            "WindowSize": [1],
+            "Strides": [1],
+            "StartPadding": [0],
+            "EndPadding": [0],
+            "DimensionCount": 9,
+        },
+    ),
+    ("strides_per_dimension", "dimension_count_is_length", {"Strides": [1], "DimensionCount": 9}),
+    (
+        "start_padding_length",
+        "dimension_count_is_length",
+        {"StartPadding": [0], "DimensionCount": 9},
+    ),
+    ("end_padding_length", "dimension_count_is_length", {"EndPadding": [0], "DimensionCount": 9}),
+    (
+        "gradient_window_counts",
+        "spatial_dimensions",
+        {
+            "OutputGradientTensor.sizes": [1, 1, 3, 4],
+            "WindowSize": [1],
+            "Strides": [1],
+            "StartPadding": [0],
+            "EndPadding": [0],
+        },
+    ),
+    (
+        "gradient_window_counts",
+        "window_size_positive",
+        {"OutputGradientTensor.sizes": [1, 1, 3, 4], "WindowSize": [0, 2]},
+    ),
+    (
+        "gradient_window_counts",
+        "strides_positive",
+        {"OutputGradientTensor.sizes": [1, 1, 3, 4], "Strides": [0, 1]},
+    ),
+    (
+        "window_fits",
+        "gradient_window_counts",
+        {
+            "InputGradientTensor.sizes": [1, 1, 1, 4],
+            "WindowSize": [4, 2],
+            "Strides": [2, 1],
+            "StartPadding": [0, 2],
+            "OutputGradientTensor.sizes": [1, 1, 3, 4],
+        },
+    ),
+    (
+        "each_window_holds_input",
+        "window_fits",
+        {
+            "StartPadding": [0, 2],
+            "InputGradientTensor.sizes": [1, 1, 1, 4],
+            "WindowSize": [4, 2],
+            "Strides": [2, 1],
+        },
+    ),
 ]
-
 # (feature level, tensor, fewest dimensions, most dimensions)
 RANKS = [
     ("3.0", "InputGradientTensor", 4, 5),

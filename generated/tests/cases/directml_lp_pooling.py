@@ -313,25 +313,42 @@ VIOLATIONS = [
     ("output_overlap", "OutputTensor", {"OutputTensor.strides": 0}),
     ("owned_by_dml", "OutputTensor", {"OutputTensor.flags": "OWNED_BY_DML"}),
 ]
-# (rule, another rule): where the other is broken, the rule is not asked.
+# A rule and another one, with a change of the first example that breaks both: then the rule is not asked.
 NEEDS = [
-    ("spatial_dimensions", "dimension_count_is_length"),
-    ("strides_per_dimension", "dimension_count_is_length"),
-    ("start_padding_length", "dimension_count_is_length"),
-    ("end_padding_length", "dimension_count_is_length"),
-    ("batch_and_channels", "same_rank"),
-    ("window_fits", "spatial_dimensions"),
-    ("window_fits", "start_padding_length"),
-    ("window_fits", "end_padding_length"),
-    ("output_window_counts", "same_rank"),
-    ("output_window_counts", "spatial_dimensions"),
-    ("output_window_counts", "window_size_positive"),
-    ("output_window_counts", "window_fits"),
-    ("output_window_counts", "strides_per_dimension"),
-    ("output_window_counts", "strides_positive"),
-    ("each_window_holds_input", "output_window_counts"),
+    (
+        "spatial_dimensions",
+        "dimension_count_is_length",
+        {
+            "WindowSize": [1],
+            "Strides": [1],
+            "StartPadding": [0],
+            "EndPadding": [0],
+            "DimensionCount": 9,
+        },
+    ),
+    ("strides_per_dimension", "dimension_count_is_length", {"Strides": [1], "DimensionCount": 9}),
+    (
+        "start_padding_length",
+        "dimension_count_is_length",
+        {"StartPadding": [0], "DimensionCount": 9},
+    ),
+    ("end_padding_length", "dimension_count_is_length", {"EndPadding": [0], "DimensionCount": 9}),
+    (
+        "output_window_counts",
+        "window_size_positive",
+        {"OutputTensor.sizes": [1, 1, 3, 2], "WindowSize": [0, 2]},
+    ),
+    (
+        "output_window_counts",
+        "window_fits",
+        {"OutputTensor.sizes": [1, 1, 3, 2], "WindowSize": [8, 3]},
+    ),
+    (
+        "each_window_holds_input",
+        "output_window_counts",
+        {"StartPadding": [1, 5], "OutputTensor.sizes": [1, 1, 3, 2]},
+    ),
 ]
-
 # (feature level, tensor, fewest dimensions, most dimensions)
 RANKS = [
     ("1.0", "InputTensor", 4, 5),

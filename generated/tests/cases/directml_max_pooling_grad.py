@@ -230,29 +230,44 @@ VIOLATIONS = [
     ("output_overlap", "OutputGradientTensor", {"OutputGradientTensor.strides": 0}),
     ("owned_by_dml", "OutputGradientTensor", {"OutputGradientTensor.flags": "OWNED_BY_DML"}),
 ]
-# (rule, another rule): where the other is broken, the rule is not asked.
+# A rule and another one, with a change of the first example that breaks both: then the rule is not asked.
 NEEDS = [
-    ("spatial_dimensions", "dimension_count_is_length"),
-    ("strides_per_dimension", "dimension_count_is_length"),
-    ("start_padding_length", "dimension_count_is_length"),
-    ("end_padding_length", "dimension_count_is_length"),
-    ("dilations_length", "dimension_count_is_length"),
-    ("same_sizes_as_input", "same_rank"),
-    ("batch_and_channels", "gradient_rank"),
-    ("window_fits", "spatial_dimensions"),
-    ("window_fits", "start_padding_length"),
-    ("window_fits", "end_padding_length"),
-    ("window_fits", "dilations_length"),
-    ("gradient_window_counts", "gradient_rank"),
-    ("gradient_window_counts", "spatial_dimensions"),
-    ("gradient_window_counts", "window_size_positive"),
-    ("gradient_window_counts", "dilations_positive"),
-    ("gradient_window_counts", "window_fits"),
-    ("gradient_window_counts", "strides_per_dimension"),
-    ("gradient_window_counts", "strides_positive"),
-    ("each_window_holds_input", "gradient_window_counts"),
+    (
+        "spatial_dimensions",
+        "dimension_count_is_length",
+        {
+            "WindowSize": [1],
+            "Strides": [1],
+            "StartPadding": [0],
+            "EndPadding": [0],
+            "Dilations": [1],
+            "DimensionCount": 9,
+        },
+    ),
+    ("strides_per_dimension", "dimension_count_is_length", {"Strides": [1], "DimensionCount": 9}),
+    (
+        "start_padding_length",
+        "dimension_count_is_length",
+        {"StartPadding": [0], "DimensionCount": 9},
+    ),
+    ("end_padding_length", "dimension_count_is_length", {"EndPadding": [0], "DimensionCount": 9}),
+    ("dilations_length", "dimension_count_is_length", {"Dilations": [1], "DimensionCount": 9}),
+    (
+        "gradient_window_counts",
+        "window_size_positive",
+        {"InputGradientTensor.sizes": [1, 1, 2, 3], "WindowSize": [0, 2]},
+    ),
+    (
+        "gradient_window_counts",
+        "window_fits",
+        {"InputGradientTensor.sizes": [1, 1, 2, 3], "WindowSize": [4, 2]},
+    ),
+    (
+        "each_window_holds_input",
+        "gradient_window_counts",
+        {"StartPadding": [0, 2], "InputGradientTensor.sizes": [1, 1, 2, 3]},
+    ),
 ]
-
 # (feature level, tensor, fewest dimensions, most dimensions)
 RANKS = [
     ("4.0", "InputTensor", 4, 5),

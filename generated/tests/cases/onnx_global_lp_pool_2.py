@@ -79,9 +79,8 @@ EXAMPLES = [
 VIOLATIONS = [
     ("p_allowed", "p", {"p": 0}),
 ]
-# (rule, another rule): where the other is broken, the rule is not asked.
+# A rule and another one, with a change of the first example that breaks both: then the rule is not asked.
 NEEDS = []
-
 # (feature level, tensor, fewest dimensions, most dimensions)
 RANKS = [
     (None, "X", 3, 8),

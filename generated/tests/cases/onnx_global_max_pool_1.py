@@ -55,9 +55,8 @@ EXAMPLES = [
 
 # Each constraint with the smallest change of the first example that breaks it, and it alone.
 VIOLATIONS = []
-# (rule, another rule): where the other is broken, the rule is not asked.
+# A rule and another one, with a change of the first example that breaks both: then the rule is not asked.
 NEEDS = []
-
 # (feature level, tensor, fewest dimensions, most dimensions)
 RANKS = [
     (None, "X", 3, 64),

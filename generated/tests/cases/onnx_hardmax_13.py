@@ -110,9 +110,8 @@ EXAMPLES = [
 VIOLATIONS = [
     ("axis_allowed", "axis", {"axis": 2}),
 ]
-# (rule, another rule): where the other is broken, the rule is not asked.
+# A rule and another one, with a change of the first example that breaks both: then the rule is not asked.
 NEEDS = []
-
 # (feature level, tensor, fewest dimensions, most dimensions)
 RANKS = [
     (None, "input", 1, 64),

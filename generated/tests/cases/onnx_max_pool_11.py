@@ -483,20 +483,11 @@ VIOLATIONS = [
     ("auto_pad_alone", "auto_pad", {"auto_pad": "SAME_UPPER"}),
     ("window_fits", "kernel_shape", {"kernel_shape": [7, 3]}),
 ]
-# (rule, another rule): where the other is broken, the rule is not asked.
+# A rule and another one, with a change of the first example that breaks both: then the rule is not asked.
 NEEDS = [
-    ("strides_length", "kernel_rank"),
-    ("dilations_length", "kernel_rank"),
-    ("pads_length", "kernel_rank"),
-    ("window_fits", "kernel_rank"),
-    ("window_fits", "strides_length"),
-    ("window_fits", "pads_length"),
-    ("window_fits", "kernel_shape_positive"),
-    ("window_fits", "pads_not_negative"),
-    ("window_fits", "dilations_length"),
-    ("window_fits", "dilations_positive"),
+    ("window_fits", "strides_length", {"kernel_shape": [7, 3], "strides": [2]}),
+    ("window_fits", "pads_not_negative", {"kernel_shape": [7, 3], "pads": [-1, 1, 1, 1]}),
 ]
-
 # (feature level, tensor, fewest dimensions, most dimensions)
 RANKS = [
     (None, "X", 3, 8),

@@ -290,20 +290,14 @@ VIOLATIONS = [
     ("dilations_positive", "dilations", {"dilations": [0, 1]}),
     ("window_fits", "window_size", {"window_size": [7, 3]}),
 ]
-# (rule, another rule): where the other is broken, the rule is not asked.
+# A rule and another one, with a change of the first example that breaks both: then the rule is not asked.
 NEEDS = [
-    ("strides_length", "spatial_dimensions"),
-    ("start_padding_length", "spatial_dimensions"),
-    ("end_padding_length", "spatial_dimensions"),
-    ("dilations_length", "spatial_dimensions"),
-    ("window_fits", "spatial_dimensions"),
-    ("window_fits", "strides_length"),
-    ("window_fits", "start_padding_length"),
-    ("window_fits", "end_padding_length"),
-    ("window_fits", "dilations_length"),
-    ("window_fits", "window_size_positive"),
+    ("strides_length", "spatial_dimensions", {"strides": [2], "window_size": []}),
+    ("start_padding_length", "spatial_dimensions", {"start_padding": [1], "window_size": []}),
+    ("end_padding_length", "spatial_dimensions", {"end_padding": [1], "window_size": []}),
+    ("dilations_length", "spatial_dimensions", {"dilations": [1], "window_size": []}),
+    ("window_fits", "strides_length", {"window_size": [7, 3], "strides": [2]}),
 ]
-
 # (feature level, tensor, fewest dimensions, most dimensions)
 RANKS = [
     (None, "x", 1, 64),

@@ -158,9 +158,10 @@ VIOLATIONS = [
     ("axis_unique", "axis", {"axis": [0, 0]}),
     ("reduced_not_empty", "x", {"x.sizes": [2, 0]}),
 ]
-# (rule, another rule): where the other is broken, the rule is not asked.
-NEEDS = [("reduced_not_empty", "axis_in_range")]
-
+# A rule and another one, with a change of the first example that breaks both: then the rule is not asked.
+NEEDS = [
+    ("reduced_not_empty", "axis_in_range", {"x.sizes": [2, 0], "axis": [2]}),
+]
 # (feature level, tensor, fewest dimensions, most dimensions)
 RANKS = [
     (None, "x", 0, 64),

@@ -48,9 +48,10 @@ VIOLATIONS = [
     ("same_rank", "indices", {"indices.sizes": [1, 2, 2]}),
     ("same_sizes", "indices", {"indices.sizes": [2, 3]}),
 ]
-# (rule, another rule): where the other is broken, the rule is not asked.
-NEEDS = [("same_sizes", "same_rank")]
-
+# A rule and another one, with a change of the first example that breaks both: then the rule is not asked.
+NEEDS = [
+    ("same_sizes", "same_rank", {"indices.sizes": [1, 2, 2]}),
+]
 # (feature level, tensor, fewest dimensions, most dimensions)
 RANKS = [
     (None, "x", 0, 64),

@@ -141,9 +141,8 @@ VIOLATIONS = [
     ("axis_in_range", "axis", {"axis": [2]}),
     ("axis_unique", "axis", {"axis": [0, 0]}),
 ]
-# (rule, another rule): where the other is broken, the rule is not asked.
+# A rule and another one, with a change of the first example that breaks both: then the rule is not asked.
 NEEDS = []
-
 # (feature level, tensor, fewest dimensions, most dimensions)
 RANKS = [
     (None, "x", 0, 64),
