@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from generator import layout
 from generator.calls import Calls, Unfit
 from generator.expr import Expr
+from generator.expr.evaluator import Budget, BudgetSpent
 from generator.lint import Linted
 from generator.model import Equivalence, Example, FieldSpec, OperatorSpec
 from generator.names import array_argument, snake_case
@@ -334,10 +335,11 @@ def _needs(operator: Operator, example: ExampleValues, linted: Linted) -> Iterat
     """Of rules and those that they need, what breaks both at once, and no other that the rule needs.
 
     So the rule would be told, were it asked. Where one change undoes the other, or the rule cannot be asked then, there
-    is none.
+    is none; nor where expressions take too long.
     """
     data_types = linted.tree.vocabulary.data_types
-    calls = Calls(operator, data_types)
+    budget = Budget()
+    calls = Calls(operator, data_types, budget)
     described = operator.source.dialect == "directml"
     first: dict[str, Any] = dict.fromkeys(f.name for f in operator.spec.tensors())
     for name, (dtype, _) in example.tensors.items():
@@ -349,7 +351,7 @@ def _needs(operator: Operator, example: ExampleValues, linted: Linted) -> Iterat
 
     def broken(rule: Rule, values: dict[str, Any]) -> bool:
         asked = all(values.get(name) is not None for name in rule.require.names())
-        return asked and not rule.require.holds(values, data_types)
+        return asked and not rule.require.holds(values, data_types, budget)
 
     def unsettled(rule: Rule, values: dict[str, Any]) -> bool:
         return broken(rule, values) or any(unsettled(rules[id], values) for id in rule.needs)
@@ -360,10 +362,13 @@ def _needs(operator: Operator, example: ExampleValues, linted: Linted) -> Iterat
             for patch in both:
                 try:
                     values = calls.changed(first, patch)
+                    unasked = [id for id in rule.needs if unsettled(rules[id], values)]
+                    shown = broken(rule, values) and broken(need, values) and unasked == [need.id]
                 except Unfit:
                     continue
-                open_ = [id for id in rule.needs if unsettled(rules[id], values)]
-                if broken(rule, values) and broken(need, values) and open_ == [need.id]:
+                except BudgetSpent:
+                    return
+                if shown:
                     yield Need(rule.id, need.id, _as_called(patch, operator))
                     break
 

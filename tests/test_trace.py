@@ -224,7 +224,7 @@ FLOORS = Floors(
     equivalences=152,
     data_types=1709,
 )
-TESTS = {"generated/tests": 5700, "tests": 5700}
+TESTS = {"generated/tests": 5500, "tests": 5500}
 DIAGNOSTICS = 235
 
 
