@@ -34,14 +34,14 @@ def _check_hosts(tree: SpecTree, options: argparse.Namespace, report: Report) ->
         host = f"runtime/lowering/{kernel}.py"
         path, name = templates_of(options) / host, host_class(kernel)
         arguments = {*entry.parameters, *entry.inputs, *entry.outputs}
-        found = _host(path, name) if path.is_file() else None
+        differ = _host(path, name, arguments) if path.is_file() else None
         if not path.is_file():
             message = f"there is no `templates/{host}`"
-        elif found is None:
+        elif differ is None:
             message = f"templates/{host} has no class `{name}`"
-        elif found and found != arguments:
-            differ = ", ".join(f"`{argument}`" for argument in sorted(found ^ arguments))
-            message = f"`{name}` in templates/{host} takes other arguments: {differ}"
+        elif differ:
+            others = ", ".join(f"`{argument}`" for argument in sorted(differ))
+            message = f"`{name}` in templates/{host} takes other arguments: {others}"
         else:
             continue
         report.add(
@@ -55,20 +55,40 @@ def _check_hosts(tree: SpecTree, options: argparse.Namespace, report: Report) ->
         )
 
 
-def _host(path: Path, name: str) -> set[str] | None:
-    """What a class takes by name, which is not asked where it inherits that; None where there is no such class.
+def _host(path: Path, name: str, arguments: Collection[str]) -> set[str] | None:
+    """The arguments that a class does not take by name, or needs beyond them; None where there is no such class.
 
-    What cannot be read is told when it is rendered.
+    A class that is not made by one plain statement, or whose arguments are not, is not asked for them. What cannot be
+    read is told when it is rendered.
     """
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (SyntaxError, ValueError):
         return set()
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            made = (n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
-            return {a.arg for n in made for a in n.args.kwonlyargs}
-    return None
+    made = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name]
+    if len(made) != 1:
+        return set() if any(_binds(node, name) for node in ast.walk(tree)) else None
+    init = [node for node in ast.walk(made[0]) if getattr(node, "name", None) == "__init__"]
+    if len(init) != 1 or not isinstance(init[0], ast.FunctionDef) or init[0].decorator_list:
+        return set()
+    taken = init[0].args
+    if len(taken.posonlyargs + taken.args) != 1 or taken.vararg or taken.kwarg:
+        return set()
+    known = {a.arg for a in taken.kwonlyargs}
+    pairs = zip(taken.kwonlyargs, taken.kw_defaults, strict=True)
+    needed = {a.arg for a, default in pairs if default is None}
+    return {*arguments} - known | needed - {*arguments}
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    match node:
+        case ast.ClassDef(name=bound) | ast.FunctionDef(name=bound):
+            return bound == name
+        case ast.Name(id=bound, ctx=ast.Store()):
+            return bound == name
+        case ast.alias(name=bound, asname=other):
+            return (other or bound) == name
+    return False
 
 
 class Sound(NamedTuple):

@@ -16,7 +16,7 @@ import pytest
 import trees
 from trees import ARGMAX, PROJECT, SENTENCE, Tree, clear_error, orphan
 
-from generator import cases, cli, decided, exits, lint, output, plan, structure
+from generator import cases, cli, decided, exits, lint, output, plan, selection, structure
 from generator.diagnostics import Report
 from generator.prune import defined
 from generator.resolve import Operator
@@ -815,3 +815,23 @@ def test_an_underscore_tells_what_a_helper_is_for() -> None:
                 if (compiled or emits) and called == node.name.startswith("_"):
                     wrong.append(f"{path.name}: {node.name}")
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("text", "differ"),
+    [
+        ("class A:\n    def __init__(self, *, x, out, spare=None): ...", set()),
+        ("class A:\n    def __init__(self, *, x, y): ...", {"out", "y"}),
+        ("class A:\n    def __init__(self, *, x, **others): ...", set()),
+        ("class A(B): ...", set()),
+        ("from specops.lowering.b import B as A", set()),
+        ("A = B", set()),
+        ("if WIDE:\n    class A: ...", set()),
+        ("class B:\n    a = A", None),
+    ],
+)
+def test_what_a_host_class_takes(tmp_path: Path, text: str, differ: set[str] | None) -> None:
+    """Only what plainly differs is told: a class may be made in other ways."""
+    path = tmp_path / "a.py"
+    path.write_text(text, encoding="utf-8")
+    assert selection._host(path, "A", ["x", "out"]) == differ
