@@ -28,9 +28,9 @@ _WRITTEN = {
 class Unfit(ValueError):
     """A change that does not fit what it is of, as "Axes" or "InputTensor.sizes"."""
 
-    def __init__(self, target: str, reason: str) -> None:
+    def __init__(self, target: str, reason: str, help: str = "") -> None:
         super().__init__(reason)
-        self.target = target
+        self.target, self.help = target, help
 
 
 class Calls:
@@ -167,7 +167,10 @@ class Calls:
             written = _WRITTEN.get(type(like), "a tensor")
             if isinstance(like, tuple):
                 written += f" from {low} to {high}"
-            raise Unfit(target, f"`{target}` is {written}; found `{yaml_word(value)[:40]}`")
+            entries = value if isinstance(value, tuple) else (value,)
+            quoted = any(isinstance(v, str) and v.lstrip("-").isdecimal() for v in entries)
+            help = "a number has no quotes" if quoted else ""
+            raise Unfit(target, f"`{target}` is {written}; found `{yaml_word(value)[:40]}`", help)
         if type(value) is int and allowed is not None and not low <= value <= high:
             raise Unfit(target, f"`{target}` goes from {low} to {high}")
         return value

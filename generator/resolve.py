@@ -246,6 +246,8 @@ class _Reader:
             elif error.code == "E203" and name.partition(".")[0] in self.outputs:
                 message = f"`{name.partition('.')[0]}` is an output, whose sizes and data type follow from this"
                 help = "read inputs, attributes and derived values; `sizes` also outputs above it"
+                if path[-1] == "default":
+                    help = "read inputs and attributes"
             if error.code == "E203" and name in self.shared and path[0] == "constraints":
                 whole = _call(text) is not None
                 help = "it is a shared constraint: write "

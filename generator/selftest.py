@@ -340,11 +340,8 @@ class SelfTest:
             # A rule of each tensor names the part alone.
             key = dict(zip(patch, rule.violate, strict=True))[error.target]
             place = document.span((*rule.path, "violate", key))
-            value = patch[error.target]
-            quoted = isinstance(value, str) and value.lstrip("-").isdecimal()
-            help = "a number has no quotes" if quoted else ""
             message = f"`violate` of `{rule.id}` does not fit: {error}"
-            self.report.add("E223", message, place, help=help)
+            self.report.add("E223", message, place, help=error.help)
             return
         broken = [b.rule.id for b in self.broken(values)]
         others = [id for id in broken if id != rule.id]
