@@ -1008,17 +1008,21 @@ def test_errors_are_pickled() -> None:
 
 
 class OwnError(ValidationError):
-    """As a caller's code may raise it."""
+    """As a caller's code may raise it, with what it knows."""
+
+    def __init__(self, layer: int, violations: list[Violation]) -> None:
+        super().__init__(violations)
+        self.layer = layer
 
 
 def test_pickled_errors_keep_notes_and_types() -> None:
-    found: list[SpecopsError] = [OwnError([Violation("id", "op", "x", "1", "2", "page")])]
+    found: list[SpecopsError] = [OwnError(3, [Violation("id", "op", "x", "1", "2", "page")])]
     found += [Unsupported("the model", ["a node"]), ModelError([])]
     for error in found:
         error.add_note("in layer 3")
         copy = pickle.loads(pickle.dumps(error))
         assert type(copy) is type(error) and str(copy) == str(error)
-        assert copy.__notes__ == ["in layer 3"]
+        assert vars(copy) == vars(error) and copy.__notes__ == ["in layer 3"]
 
 
 @pytest.mark.parametrize("axes", [[2], {0, 1}, 1.5, "a", np.array([9]), range(100)])

@@ -12,6 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 
+def remade(kind: type[SpecopsError], *arguments: Any) -> SpecopsError:
+    """An error that was pickled, to which its attributes are added: a class of its own may be made of others."""
+    return kind.__new__(kind, *arguments)
+
+
 class SpecopsError(Exception):
     """The root of all errors that this package raises on purpose."""
 
@@ -51,7 +56,7 @@ class Unsupported(SpecopsError):
         super().__init__("\n  ".join([*lines, hint] if hint else lines))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.subject, self.reasons, self.hint), self.__dict__
+        return remade, (type(self), *self.args), self.__dict__
 
 
 @dataclass(frozen=True)
@@ -88,4 +93,4 @@ class ValidationError(SpecopsError, ValueError):
         super().__init__("\n  ".join([head, *map(str, self.violations)]))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.violations,), self.__dict__
+        return remade, (type(self), *self.args), self.__dict__

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from specops.catalogue import near
-from specops.errors import SpecopsError
+from specops.errors import SpecopsError, remade
 
 if TYPE_CHECKING:
     from specops.dxdispatch.nodes import Node
@@ -60,7 +60,7 @@ class ModelError(SpecopsError, ValueError):
         super().__init__("\n".join(map(str, self.problems)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.problems,), self.__dict__
+        return remade, (type(self), *self.args), self.__dict__
 
 
 class TooMany(Exception):
