@@ -259,11 +259,12 @@ def test_a_package_in_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one that is not named .zip Numba keeps nothing; of others not where NUMBA_CACHE_DIR says."""
     monkeypatch.setattr(cache, "_lost", None)
     monkeypatch.setattr(cache, "_refused", {})
-    made: dict[str, Any] = {}
-    exec(compile("def chunk(): pass", "app.pyz/specops/kernels/x.py", "exec"), made)
-    monkeypatch.setattr(cache, "_warned", False)
-    with pytest.warns(RuntimeWarning, match=r"x\.py is no file; unpack the package, or give its"):
-        cache.enable(SimpleNamespace(py_func=made["chunk"]), ())
+    for archive in ("app.pyz", "app.zip.bak"):
+        made: dict[str, Any] = {}
+        exec(compile("def chunk(): pass", f"{archive}/specops/kernels/x.py", "exec"), made)
+        monkeypatch.setattr(cache, "_warned", False)
+        with pytest.warns(RuntimeWarning, match=r"x\.py is no file; unpack the package, or give"):
+            cache.enable(SimpleNamespace(py_func=made["chunk"]), ())
     monkeypatch.setattr("numba.core.config.CACHE_DIR", "/named")
     monkeypatch.setattr(cache, "_warned", False)
     with pytest.warns(

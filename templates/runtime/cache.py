@@ -38,7 +38,7 @@ def enable(function: Any, kind: tuple[int | str, ...]) -> None:
         _name_apart(function.py_func, kind)
         function._cache = _Cache(function.py_func)
         _tell_of_another(function._cache.cache_path)
-    except (RuntimeError, OSError) as error:
+    except (RuntimeError, OSError, ValueError) as error:
         places = ", ".join(f"{folder} ({why})" for folder, why in _refused.items())
         source = function.py_func.__code__.co_filename
         if places:
