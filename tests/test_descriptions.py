@@ -281,3 +281,27 @@ def test_flags_under_their_names_in_the_header(flags: Any, read: str) -> None:
     else:
         found = refused(lambda: desc(Flags=flags).validate()).found
         assert found == f"OutputTensor.flags = {read}"
+
+
+def test_sizes_that_would_not_do_are_not_told() -> None:
+    """What is told keeps every rule of the output's sizes, and follows from no output that is wrong itself."""
+    pooling = partial(
+        dml.MaxPooling1OperatorDesc,
+        InputTensor=TensorDesc("FLOAT32", [1, 1, 4, 4]),
+        Strides=[1, 1],
+        WindowSize=[2, 2],
+        EndPadding=[0, 0],
+    )
+    with pytest.raises(ValidationError) as caught:
+        pooling(
+            OutputTensor=TensorDesc("FLOAT32", [1, 1, 4, 4]),
+            OutputIndicesTensor=TensorDesc("UINT32", [1, 1, 3, 3]),
+            StartPadding=[0, 0],
+        ).validate()
+    told = {v.field: v.allowed for v in caught.value.violations}
+    assert told["OutputTensor"].endswith("; [1, 1, 3, 3] would do")
+    assert "would do" not in told["OutputIndicesTensor"]
+    # A window in the padding alone holds no element, whatever the output.
+    with pytest.raises(ValidationError) as caught:
+        pooling(OutputTensor=TensorDesc("FLOAT32", [1, 1, 9, 9]), StartPadding=[3, 3]).validate()
+    assert "would do" not in str(caught.value)

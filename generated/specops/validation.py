@@ -254,7 +254,7 @@ class Operator(Subject):
         return found
 
     def _sizes_that_do(self, rule: Rule, values: Mapping[str, Any]) -> str:
-        """Of an output whose sizes break a rule, the words for those that follow from the other fields and keep it."""
+        """Of an output whose sizes break a rule, the words for those that follow from the other fields and keep all."""
         field = next((f for f in self.fields if f.name == rule.field), None)
         if field is None or field.sizes is None or f"{field.name}.sizes" not in rule.reads:
             return ""
@@ -262,8 +262,18 @@ class Operator(Subject):
             wanted = packed(values[field.name].dtype, tuple(field.sizes(values)))
         except (KeyError, IndexError, ArithmeticError):
             return ""
-        keeps = rule.holds({**values, field.name: wanted})
-        if not keeps or any(broken_rules(self.tensor_rules, wanted, field.kind)):
+        changed = {**values, field.name: wanted}
+        # Sizes of indices follow from those of another output, which may be wrong, too.
+        about = {
+            f.name for f in self.fields if f.sizes and f.name in (field.name, *field.sizes.reads)
+        }
+        for other in self.rules:
+            asked = other.field in about and f"{other.field}.sizes" in other.reads
+            asked = asked and other.names <= changed.keys() and not other.is_absent(changed)
+            if asked and not other.holds(changed):
+                return ""
+        ranked = any(t.tensors[field.name].has_rank_of(wanted) for t in self._tables(values))
+        if not ranked or any(broken_rules(self.tensor_rules, wanted, field.kind)):
             return ""
         return f"; {list(wanted.sizes)} would do"
 
