@@ -35,8 +35,8 @@ def operator(o: Operator, specs: Linted) -> str:
             when = f" {row.condition}" if row.condition else ""
             out += item(f"{name}{when}{since}: {t.low} to {t.high} dimensions", ", ".join(t.dtypes))
     out += ["", "Constraints"]
-    out += item("supported_data_type", "a tensor has one of its data types above.")
-    out += item("supported_dimension_count", "a tensor has as many dimensions as above.")
+    out += item("supported_data_type", "a tensor has one of the data types listed for it.")
+    out += item("supported_dimension_count", "a tensor has as many dimensions as listed for it.")
     for r in o.rules:
         out += _rule(r)
     if o.source.dialect == "directml":

@@ -18,7 +18,9 @@ def run(options: argparse.Namespace) -> int:
         found = find(options.subject)
     except UsageError as error:
         if not _rule(options.subject):
-            rules = (m for e in entries() for m in re.findall(r"^  ([a-z]\w+) \(", e.page(), re.M))
+            rules = (
+                m for e in entries() for m in re.findall(r"^  ([a-z]\w+)(?: \(|$)", e.page(), re.M)
+            )
             hint = error.hint or near(options.subject, rules)
             message = error.message.replace("no operator", "no operator and no rule")
             raise UsageError(message, hint) from None
