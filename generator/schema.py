@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, StringConstraints
+from pydantic.fields import FieldInfo
 
 Schema = dict[str, Any]
 
@@ -56,6 +57,9 @@ def _annotation(annotation: Any, words: dict[str, list[str]]) -> Schema:
                 out = {"enum": words[mark.section]}
             elif isinstance(mark, StringConstraints) and isinstance(mark.pattern, str):
                 out["pattern"] = mark.pattern
+            elif isinstance(mark, FieldInfo):
+                least = [m.min_length for m in mark.metadata if hasattr(m, "min_length")]
+                out |= {"minItems": least[0]} if least else {}
         return out
     if origin is Literal:
         return {"enum": list(arguments)}

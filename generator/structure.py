@@ -349,7 +349,7 @@ def _form(node: dict[str, Any], found: object) -> str:
     if "properties" in items and isinstance(found, dict):
         return "begin each entry with `- `"
     if "properties" in items and (found is None or str(found).lower() in ("none", "nothing")):
-        return "write [] where there are none"
+        return "" if "minItems" in node else "write [] where there are none"
     if items and "properties" not in items and type(found) in (int, str) and found:
         return f"write [{found}]"
     required = node.get("required", [])
