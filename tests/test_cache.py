@@ -11,8 +11,10 @@ from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
+import numba
 import pytest
 from numba.core.caching import NullCache
+from numba.core.registry import cpu_target
 from processes import KERNELS, SMALL, SMALL_RESULT, done, python
 
 import specops
@@ -241,7 +243,10 @@ def no_data(_path: str) -> bytes:
     ],
 )
 def test_names_in_a_program_without_sources(spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The release, the code and the kind tell files apart, and each process finds the same ones."""
+    """The release, the code, the kind, the processor and Numba's version tell files apart.
+
+    Each process finds the same ones.
+    """
 
     def name(function: Callable[..., Any] = no_data, kind: str = "rows") -> str:
         one = FunctionType(function.__code__, {"__spec__": spec})
@@ -250,9 +255,16 @@ def test_names_in_a_program_without_sources(spec: Any, monkeypatch: pytest.Monke
 
     assert name() == name()
     assert len({name(), name(filled), name(kind="columns")}) == 3
-    before = name()
-    monkeypatch.setattr(cache, "__version__", "99")
-    assert name() != before
+    names = [name()]
+    codegen = type(cpu_target.target_context.codegen())
+    for owner, what, other in (
+        (cache, "__version__", "99"),
+        (numba, "__version__", "99"),
+        (codegen, "magic_tuple", lambda _: ("another",)),
+    ):
+        monkeypatch.setattr(owner, what, other)
+        names.append(name())
+    assert len(set(names)) == 4
 
 
 def test_a_package_in_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,6 +283,18 @@ def test_a_package_in_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
         RuntimeWarning, match="Numba does not use NUMBA_CACHE_DIR=/named for a package"
     ):
         cache._tell_of_another("/home/cache")
+    monkeypatch.setattr(cache, "_warned", False)
+    with pytest.warns(RuntimeWarning, match="code is kept in /named_otherwise/x, for Numba"):
+        cache._tell_of_another("/named_otherwise/x")
+
+
+def test_what_was_lost_first_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows may be but its consequence."""
+    monkeypatch.setattr(cache, "_lost", None)
+    monkeypatch.setattr(cache, "_warned", True)
+    cache.not_kept("the disk is full", "tidy up")
+    cache.not_kept("another reason")
+    assert cache.lost() == ("the disk is full", "tidy up")
 
 
 class FakeDispatcher:

@@ -7,6 +7,8 @@ import io
 import json
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -22,9 +24,9 @@ import trees
 import specops
 from specops import cache, dxdispatch
 from specops.catalogue import entries, find
+from specops.command import interrupt, terminal
 from specops.command import main as command
-from specops.command import terminal
-from specops.dxdispatch import ModelError
+from specops.dxdispatch import ModelError, files
 
 GALLERY = trees.PROJECT / "examples" / "models"
 ARGMAX = str(GALLERY / "argmax.json")
@@ -667,6 +669,45 @@ def test_the_time_limit_ends_with_the_run(specops_: Run) -> None:
     for timer in set(threading.enumerate()) - before:
         timer.join(5)
         assert not timer.is_alive()
+
+
+def test_a_run_leaves_signals_as_they_were(specops_: Run) -> None:
+    """To whoever calls `main`."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.setblocking(False)
+        terminate = signal.getsignal(signal.SIGTERM)
+        previous = signal.set_wakeup_fd(theirs.fileno())
+        try:
+            assert specops_("run", ARGMAX, "--validate-only").code == 0
+        finally:
+            left = signal.set_wakeup_fd(previous)
+        assert (left, signal.getsignal(signal.SIGTERM)) == (theirs.fileno(), terminate)
+
+
+def test_an_interrupt_that_python_handles_in_time(
+    specops_: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Does not end the process of whoever calls `main`."""
+    ended: list[int] = []
+    monkeypatch.setattr(interrupt, "exit_now", ended.append)
+    monkeypatch.setattr(files, "abandon", lambda: None)
+    monkeypatch.setattr(dxdispatch, "run", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert specops_("run", ARGMAX).code == command.INTERRUPTED
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    assert ended == []
+
+
+def test_a_run_in_another_thread(specops_: Run) -> None:
+    """Where Python lets nobody handle signals."""
+    codes: list[int] = []
+    run = threading.Thread(target=lambda: codes.append(specops_("run", ARGMAX).code))
+    run.start()
+    run.join()
+    assert codes == [0]
 
 
 @pytest.mark.parametrize(

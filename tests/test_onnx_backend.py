@@ -660,6 +660,11 @@ REFUSED: list[tuple[str, Any, str]] = [
         'node 0: operator "If" version 16 of domain "ai.onnx" at operator set 17 has a subgraph',
     ),
     (
+        "subgraphs",
+        lambda: one("Softmax", branches=[LOOP_BODY]),
+        '"Softmax" version 13 of domain "ai.onnx" at operator set 17 has a subgraph',
+    ),
+    (
         "newer set",
         lambda: one("Softmax", opset=NEWEST_OPSET + 1),
         f"newest known is {NEWEST_OPSET}",
@@ -885,6 +890,11 @@ INVALID: list[tuple[str, Any, str]] = [
         lambda: node_with(lambda n: n.output.__setitem__(0, "x")),
         'gives "x", which is there already',
     ),
+    (
+        "twice by nodes",
+        lambda: model_of([helper.make_node("Softmax", ["x"], ["y"])] * 2, [value("x")], ["y"]),
+        'node 1 gives "y", which is there already',
+    ),
     ("circle", circle, "is part of a circle"),
     (
         "attributes",
@@ -984,9 +994,9 @@ INVALID: list[tuple[str, Any, str]] = [
     (
         "default's shape",
         lambda: model_of(
-            [], [value("w", FLOAT, ["n", 4])], ["w"], 17, [numpy_helper.from_array(X, "w")]
+            [], [value("w", FLOAT, [None, 4])], ["w"], 17, [numpy_helper.from_array(X, "w")]
         ),
-        'input "w" is [n, 4], its initializer [2, 3]',
+        'input "w" is [?, 4], its initializer [2, 3]',
     ),
 ]
 
@@ -1012,7 +1022,8 @@ def typed_softmax() -> onnx.ModelProto:
     """The data type follows through the graph, though no shape is known."""
     nodes = [
         helper.make_node("ArgMax", ["x"], ["a"]),
-        helper.make_node("Softmax", ["a"], ["y"], name="only"),
+        helper.make_node("Identity", ["a"], ["b"]),
+        helper.make_node("Softmax", ["b"], ["y"], name="only"),
     ]
     model = model_of(nodes, [value("x")], ["y"])
     model.graph.input[0].type.tensor_type.elem_type = TensorProto.INT32
@@ -1082,6 +1093,14 @@ def test_nodes_that_break_rules(make: Any, id: str, text: str) -> None:
     assert id in {v.id for v in caught.value.violations}
     assert text in str(caught.value)
     assert re.search(r'node \d \("only"\), [A-Za-z]+-\d+: ', str(caught.value))
+
+
+def test_surplus_inputs() -> None:
+    """However many they are, that is one mistake; names that are empty are none."""
+    with pytest.raises(ValidationError) as caught:
+        backend.prepare(node_with(lambda n: n.input.extend(["x", "x"])))
+    assert [v.id for v in caught.value.violations] == ["input_count"]
+    backend.prepare(node_with(lambda n: n.input.append("")))
 
 
 # --- refusals of a run ---

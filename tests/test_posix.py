@@ -25,6 +25,7 @@ from test_dxdispatch import Case, with_values, writing
 from trees import clear_error
 
 from generator import exits, output
+from specops.dxdispatch import files
 
 
 def on_terminal(*arguments: str, **changes: str) -> str:
@@ -175,6 +176,19 @@ def test_links_that_lead_out(case: Case, tmp_path: Path) -> None:
     assert case.values(with_values({"sourcePath": "inside"}))["r"].tolist() == [0]
 
 
+def test_a_link_in_place_of_a_folder_that_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may put it there just then."""
+    ours, secret = tmp_path / "ours", tmp_path / "secret"
+    ours.mkdir()
+    secret.mkdir()
+    monkeypatch.setattr(Path, "mkdir", lambda path, **_: path.symlink_to(secret))
+    with pytest.raises(files.Refused, match="leads out of"):
+        files.write(ours, "folder/y.bin", [b"y"])
+    assert list(secret.iterdir()) == []
+
+
 def test_a_pipe_does_not_hang(case: Case) -> None:
     os.mkfifo(case.folder / "pipe")
     assert "not a regular file" in case.refused(with_values({"sourcePath": "pipe"})).message
@@ -242,19 +256,14 @@ PATIENT_DISK = SLOW_DISK.replace("half is written", "busy")
 LISTENS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 
 
-@pytest.mark.parametrize(
-    "code", [BUSY + BUSY_KERNEL, BUSY + BUSY_DISK, PATIENT_DISK], ids=["kernel", "disk", "patient"]
-)
-@pytest.mark.parametrize(("number", "ends"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_a_run(number: int, ends: int, code: str, tmp_path: Path) -> None:
-    """Within a moment, whatever it is at, and no half of a file stays."""
-    (tmp_path / "m.json").write_text(WRITES)
-    (tmp_path / "out").mkdir()
-    model = ARGMAX if BUSY_KERNEL in code else "m.json"
+def ends(number: int, code: str, model: str, folder: Path) -> tuple[int, str]:
+    """The exit code of a run that is sent a signal while it is busy, and what it says; no half of a file stays."""
+    (folder / "m.json").write_text(WRITES)
+    (folder / "out").mkdir()
     run = f"{LISTENS}{code}\nimport sys; from specops.command.main import main; sys.exit(main())"
     with subprocess.Popen(
         [sys.executable, "-c", run, "run", model, "-o", "out"],
-        cwd=tmp_path,
+        cwd=folder,
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -264,11 +273,36 @@ def test_a_signal_ends_a_run(number: int, ends: int, code: str, tmp_path: Path) 
         assert any(line == "busy\n" for line in process.stdout)
         process.send_signal(number)
         try:
-            assert process.wait(timeout=20) == ends
+            end = process.wait(timeout=20)
         finally:
             process.kill()
-        assert process.stderr.read() == ("error: interrupted\n" if ends == 130 else "")
-    assert list((tmp_path / "out").iterdir()) == []
+        said = process.stderr.read()
+    assert list((folder / "out").iterdir()) == []
+    return end, said
+
+
+@pytest.mark.parametrize(
+    "code", [BUSY + BUSY_KERNEL, BUSY + BUSY_DISK, PATIENT_DISK], ids=["kernel", "disk", "patient"]
+)
+@pytest.mark.parametrize(("number", "end"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_run(number: int, end: int, code: str, tmp_path: Path) -> None:
+    """Within a moment, whatever it is at."""
+    model = ARGMAX if BUSY_KERNEL in code else "m.json"
+    said = "error: interrupted\n" if end == 130 else ""
+    assert ends(number, code, model, tmp_path) == (end, said)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_the_caller_handles(number: int, tmp_path: Path) -> None:
+    """Is left to the caller, however long that takes."""
+    own = f"""
+import sys, signal
+def own(*_):
+    time.sleep(1)  # longer than the command leaves to Python itself
+    sys.exit(7)
+signal.signal({int(number)}, own)
+"""
+    assert ends(number, PATIENT_DISK + own, "m.json", tmp_path) == (7, "")
 
 
 def test_the_time_limit_leaves_no_half_of_a_file(tmp_path: Path) -> None:
