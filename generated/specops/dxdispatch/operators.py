@@ -208,8 +208,6 @@ def _flags(given: list[Any]) -> Any:
         flags = {enum_value(name, "DML_TENSOR_FLAGS") for name in names} - {"NONE"}
     except NotUnderstood:
         return given
-    if len(flags) > 1:
-        return given
     return flags.pop() if flags else "NONE"
 
 
@@ -247,7 +245,7 @@ def _unread(desc: Node, known: list[str], report: Report) -> None:
             inner = _inner(member)
             members = [f.name for f in fields(TensorDesc)]
             for part, node in (inner.value if isinstance(inner.value, dict) else {}).items():
-                if part not in members and part not in ("Type", "Desc"):
+                if part not in members and part != "Type":
                     report.warn(node, "no field of a tensor; not read", part, members)
 
 

@@ -263,14 +263,14 @@ class _Parser:
         if code != "u":
             hint = "a path takes / on every system, or \\\\"
             raise Unreadable(self._at, f"\\{code} is no escape of JSON", hint)
+        begin = self._at
         unit = self._unit()
         if 0xD800 <= unit < 0xDC00 and self._text.startswith("\\u", self._at):
             low = self._unit()
             if 0xDC00 <= low < 0xE000:
                 return chr(0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00))
-            unit = low if 0xD800 <= low < 0xE000 else 0xD800
         if 0xD800 <= unit < 0xE000:
-            raise Unreadable(self._at - 6, "half of a surrogate pair")
+            raise Unreadable(begin, "half of a surrogate pair")
         return chr(unit)
 
     def _unit(self) -> int:
