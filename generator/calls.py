@@ -10,7 +10,7 @@ from generator import model, rule_functions
 from generator.expr import Expr, bounds
 from generator.expr.evaluator import Budget
 from generator.field_types import field_type
-from generator.names import yaml_word
+from generator.names import is_quoted_number, yaml_word
 from generator.resolve import Operator
 from generator.tensors import Tensor, make_tensor
 
@@ -168,8 +168,7 @@ class Calls:
             if isinstance(like, tuple):
                 written += f" from {low} to {high}"
             entries = value if isinstance(value, tuple) else (value,)
-            quoted = any(isinstance(v, str) and v.lstrip("-").isdecimal() for v in entries)
-            help = "a number has no quotes" if quoted else ""
+            help = "a number has no quotes" if any(map(is_quoted_number, entries)) else ""
             raise Unfit(target, f"`{target}` is {written}; found `{yaml_word(value)[:40]}`", help)
         if type(value) is int and allowed is not None and not low <= value <= high:
             raise Unfit(target, f"`{target}` goes from {low} to {high}")

@@ -123,6 +123,15 @@ def stands_for(name: str, id: str) -> bool:
     return any(name in (i, i.split("/")[-1]) for i in ids)
 
 
+def is_quoted_number(value: object) -> bool:
+    """Whether it is a text that is a whole number, as YAML reads one in quotes.
+
+    >>> is_quoted_number("-3"), is_quoted_number(-3)
+    (True, False)
+    """
+    return isinstance(value, str) and value.lstrip("-").isdecimal()
+
+
 def yaml_word(value: object) -> str:
     """A scalar, or a list of them, as YAML writes it.
 

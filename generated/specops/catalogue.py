@@ -80,8 +80,11 @@ def entries() -> tuple[Entry, ...]:
     )
 
 
-def find(name: str) -> list[Entry]:
-    """The operators of a name, of ONNX the newest versions unless one is named; raises UsageError."""
+def find(name: str, sought: str = "operator") -> list[Entry]:
+    """The operators of a name, of ONNX the newest versions unless one is named.
+
+    Raises UsageError, which says that there is no such thing as was `sought`.
+    """
     own = _of_function(name)
     found = [e for e in entries() if e.is_called(own)]
     if not found:
@@ -91,7 +94,7 @@ def find(name: str) -> list[Entry]:
             hint = f"name a function of it, as `{package}.softmax`"
         else:
             hint = _versions(own) or _named(related(own)) or near(own, known)
-        raise UsageError(f"there is no operator {name[:60]!r}; `specops list` names all", hint)
+        raise UsageError(f"there is no {sought} {name[:60]!r}; `specops list` names all", hint)
     return found
 
 

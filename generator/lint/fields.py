@@ -153,7 +153,7 @@ class Fields(Subject):
             help = suggestion(str(field.default), known) or type_.allowed or "leave it out"
             if field.type.endswith("[]"):
                 help = 'the default of an array is an expression in quotes, as in "[0, 0]"'
-            if isinstance(field.default, str) and field.default.lstrip("-").isdecimal():
+            if names.is_quoted_number(field.default):
                 help = f"a number has no quotes; {help}"
             self.report.add(
                 "E103",

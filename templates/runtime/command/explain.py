@@ -15,15 +15,14 @@ from specops.errors import UsageError
 def run(options: argparse.Namespace) -> int:
     """The verb."""
     try:
-        found = find(options.subject)
+        found = find(options.subject, "operator and no rule")
     except UsageError as error:
         if not _rule(options.subject):
             rules = (
                 m for e in entries() for m in re.findall(r"^  ([a-z]\w+)(?: \(|$)", e.page(), re.M)
             )
             hint = error.hint or near(options.subject, rules)
-            message = error.message.replace("no operator", "no operator and no rule")
-            raise UsageError(message, hint) from None
+            raise UsageError(error.message, hint) from None
         return 0
     for i, entry in enumerate(found):
         if i:
