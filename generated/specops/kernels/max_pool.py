@@ -3287,6 +3287,28 @@ def _join_along(settings, axis, scratch, lines, planes, rows, columns, kind):
     return scratch.doubled, Pieces(1, 1, 0, 0)
 
 
+@inlined
+def _line_rows(axis, first, rows, tall):
+    """Where the lines of so many rows of outputs begin: one for each or, if `tall`, for each row that windows have."""
+    stride = axis[STRIDE]
+    begin = first * stride - axis[PADDING]
+    if tall:
+        reach = (axis[WINDOW] - 1) * axis[DILATION]
+        return LineRows(begin, (rows - 1) * stride + 1 + reach, 1)
+    return LineRows(begin, rows, stride)
+
+
+@inlined
+def _places(planes, window, outputs, line_rows, span, row_axis, axis, x, out, other):
+    """Where the first of an item's planes is, in the three arrays."""
+    to = out + planes.out + window.out
+    to += outputs.row * row_axis[OUT_STEP] + outputs.column * axis[OUT_STEP]
+    other_to = other + planes.other + window.other
+    other_to += outputs.row * row_axis[OTHER_STEP] + outputs.column * axis[OTHER_STEP]
+    origin = window.position + most(line_rows.first, 0) * row_axis[WEIGHT] + span.start + span.low
+    return Places(x + planes.source, to, other_to, planes.base, origin)
+
+
 def line_chunk(kind, read_rule, block, store):
     """Chunk that works line by line; an item is SHARE rows of a tile of a plane, or of PITCH planes side by side.
 
@@ -3324,8 +3346,7 @@ def line_chunk(kind, read_rule, block, store):
         tall, line = settings[TALL] != 0, settings[LINE]
         gap = GAP_BYTES // size if most_planes > 1 else 0
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
-        out_n, rows, row_stride = axis[OUT_SIZE], row_axis[OUT_SIZE], row_axis[STRIDE]
-        row_reach = (row_axis[WINDOW] - 1) * row_axis[DILATION]
+        out_n, rows = axis[OUT_SIZE], row_axis[OUT_SIZE]
         outers = 1
         for d in range(inner - 1):
             outers *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
@@ -3350,9 +3371,7 @@ def line_chunk(kind, read_rule, block, store):
                 window, table = _outer_window(settings, spatial, outer, scratch)
                 last_outer, last_first = outer, -1
             span = _span_of(axis, column, columns)
-            line_rows = LineRows(first * row_stride - row_axis[PADDING], some, row_stride)
-            if tall:
-                line_rows = LineRows(line_rows.first, (some - 1) * row_stride + 1 + row_reach, 1)
+            line_rows = _line_rows(row_axis, first, some, tall)
             new_column = column != last_column
             new_place = new_column or first != last_first
             moved = span.low != last_low or span.high != last_high
@@ -3364,7 +3383,12 @@ def line_chunk(kind, read_rule, block, store):
                     clear_states(lines, most_planes * apart, kind)
             elif moved:
                 _clear_ends(lines, most_planes * share, *ends, line, share, apart, kind)
-            source = x + several.source
+            outputs = Outputs(
+                outer, first, some, column, columns, several.lanes, new_column, new_place
+            )
+            places = _places(
+                several, window, outputs, line_rows, span, row_axis, axis, x, out, other
+            )
             planes = Planes(several.count, apart * size, *steps, plane_base)
             _make_lines(
                 settings,
@@ -3374,7 +3398,7 @@ def line_chunk(kind, read_rule, block, store):
                 line_rows,
                 span,
                 several.lanes,
-                source,
+                places.source,
                 planes,
                 scratch,
                 block,
@@ -3391,16 +3415,6 @@ def line_chunk(kind, read_rule, block, store):
                 planes = Planes(several.count, some * line * size, *steps, plane_base)
             joined, pieces = _join_along(
                 settings, axis, scratch, joined, planes, some, columns, kind
-            )
-            target = out + several.out + window.out
-            other_target = other + several.other + window.other
-            target += first * row_axis[OUT_STEP] + column * axis[OUT_STEP]
-            other_target += first * row_axis[OTHER_STEP] + column * axis[OTHER_STEP]
-            origin = window.position + most(line_rows.first, 0) * row_axis[WEIGHT]
-            origin += span.start + span.low
-            places = Places(source, target, other_target, several.base, origin)
-            outputs = Outputs(
-                outer, first, some, column, columns, several.lanes, new_column, new_place
             )
             store(settings, spatial, outputs, places, planes, joined, pieces, scratch, kind, rule)
         if settings[PAST] != 0:
@@ -3507,6 +3521,59 @@ def _store_positions(
         )
 
 
+class Layout(NamedTuple):
+    """How an item's outputs are stored: lines one by one, the runs of each at once; or all lines, one run of each."""
+
+    lines: Any
+    line_step: Any  # bytes from one line's states to those of the next; then those of its outputs and indices
+    line_out: Any
+    line_index: Any
+    runs: Any
+    run_step: Any
+    run_out: Any
+    run_index: Any
+    n: Any  # states of a run
+    weight: Any  # what is added to the index from one state to the next, beside its position
+    plane_step: Any  # bytes from one state's plane to that of the next
+
+
+@helper
+def _is_plain(settings, axis, element_bytes):
+    """Whether states that stand side by side in a line do so in the outputs."""
+    step, index_step, index_bytes = axis[OUT_STEP], axis[OTHER_STEP], settings[INDEX_BYTES]
+    if settings[PITCH] > 1:
+        step, index_step = settings[LANE_OUT], settings[LANE_OTHER]
+    indices_do = index_bytes == 0 or index_step == index_bytes
+    return step == element_bytes and indices_do and settings[COLUMN_MAJOR] == 0
+
+
+@helper
+def _layout(settings, axis, row_axis, outputs, one_run, line_step, size, element_bytes):
+    """`one_run`: the lanes of all places of a line adjoin, with their outputs."""
+    pitch, row_out, row_index = settings[PITCH], row_axis[OUT_STEP], row_axis[OTHER_STEP]
+    n, weight, plane_step = outputs.columns, 0, 0
+    if pitch > 1:
+        n = outputs.columns * pitch if one_run else outputs.lanes
+        weight, plane_step = settings[LANE_WEIGHT], element_bytes
+    if pitch == 1 or one_run or outputs.columns == 1:
+        return Layout(
+            1, 0, 0, 0, outputs.rows, line_step, row_out, row_index, n, weight, plane_step
+        )
+    return Layout(
+        lines=outputs.rows,
+        line_step=line_step,
+        line_out=row_out,
+        line_index=row_index,
+        runs=outputs.columns,
+        run_step=axis[STRIDE] * pitch * size,
+        run_out=axis[OUT_STEP],
+        run_index=axis[OTHER_STEP],
+        n=n,
+        weight=weight,
+        plane_step=plane_step,
+    )
+
+
 def _storing(indexed: bool) -> Any:
     """Store the outputs of an item, whose states are yet to be joined of pieces; with their indices if `indexed`."""
 
@@ -3514,105 +3581,87 @@ def _storing(indexed: bool) -> Any:
     def store(settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, rule):
         inner, spare = settings[SPATIAL] - 1, scratch.spare
         size, element_bytes = state_size(kind), element_size(kind)
-        pitch, index_bytes, line = settings[PITCH], settings[INDEX_BYTES], settings[LINE]
+        pitch, index_bytes = settings[PITCH], settings[INDEX_BYTES]
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
-        stride, out_step, index_step = axis[STRIDE], axis[OUT_STEP], axis[OTHER_STEP]
-        row_out, row_index = row_axis[OUT_STEP], row_axis[OTHER_STEP]
         blank = narrowed(settings[BLANK], rule.flip)
-        # States that stand side by side, in the line and in the outputs.
-        plain = out_step == element_bytes and (index_bytes == 0 or index_step == index_bytes)
+        plain = _is_plain(settings, axis, element_bytes)
+        one_run = not indexed and plain and axis[STRIDE] == 1 and outputs.lanes == pitch
+        one_run = one_run and axis[OUT_STEP] == pitch * element_bytes
+        line_step = settings[LINE] * size
+        layout = _layout(settings, axis, row_axis, outputs, one_run, line_step, size, element_bytes)
         if pitch > 1:
-            plain = settings[LANE_OUT] == element_bytes and (
-                index_bytes == 0 or settings[LANE_OTHER] == index_bytes
-            )
-        plain = plain and settings[COLUMN_MAJOR] == 0
-        # One run of all places, or one of the lanes of each place.
-        runs, n_run, along, weight, plane_step = 1, outputs.columns, 0, 0, 0
-        if pitch > 1:
-            runs, n_run, along = outputs.columns, outputs.lanes, stride * pitch * size
-            weight, plane_step = settings[LANE_WEIGHT], element_bytes
             pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
-            whole = plain and stride == 1 and outputs.lanes == pitch
-            if not indexed and whole and out_step == pitch * element_bytes:
-                runs, n_run = 1, outputs.columns * pitch
-        # All runs of lines that are one run each, or those of one line; one run only where more is to be done.
-        outer_runs, inner_runs, outer_line, inner_line = 1, outputs.rows, 0, line * size
-        steps = (0, row_out, 0, row_index)
-        if runs > 1:
-            outer_runs, inner_runs, outer_line, inner_line = outputs.rows, runs, line * size, along
-            steps = (row_out, out_step, row_index, index_step)
-        outer_out_step, run_out, outer_index_step, run_index = steps
         # All planes at once, or, where there is more to do in one of them, one by one.
         together = planes.count if plain else 1
-        plane, i = 0, 0
+        direct = plain
+        plane, line = 0, 0
         while plane < planes.count:
-            states_at = line_at + plane * planes.line + i * outer_line
-            to = places.out + plane * planes.out + i * outer_out_step
-            index_to = places.other + plane * planes.other + i * outer_index_step
+            states = line_at + plane * planes.line + line * layout.line_step
+            to = places.out + plane * planes.out + line * layout.line_out
+            index_to = places.other + plane * planes.other + line * layout.line_index
             base = places.base + plane * planes.base
+            some_nan = False
             # Elements or positions that are not yet outputs go to scratch memory, run by run: those of a NaN too.
-            direct = plain
-            done = 0
-            while done < inner_runs:
-                some_nan = False
+            some = layout.runs if direct else 1
+            for run in range(0, layout.runs, some):
                 joined = Runs(
-                    line=states_at + done * inner_line,
+                    line=states + run * layout.run_step,
                     planes=together,
                     plane_line=planes.line,
-                    count=inner_runs if direct else 1,
-                    line_step=inner_line,
-                    n=n_run,
+                    count=some,
+                    line_step=layout.run_step,
+                    n=layout.n,
                     pieces=pieces,
                 )
+                target = to + run * layout.run_out
                 past = direct and settings[PAST] != 0
-                if indexed:
-                    some_nan = store_found(
-                        Destination(to if direct else spare + n_run * 8, planes.out, run_out),
-                        Destination(index_to if direct else spare, planes.other, run_index),
-                        joined,
-                        Indices(
-                            base + places.origin if direct else places.origin,
-                            planes.base,
-                            weight if direct else 0,
-                            index_bytes if direct else 8,
-                        ),
-                        blank,
-                        past,
-                        kind,
-                        rule,
-                    )
-                else:
-                    elements = Destination(to if direct else spare, planes.out, run_out)
+                if not indexed:
+                    elements = Destination(target if direct else spare, planes.out, layout.run_out)
                     store_elements(elements, joined, past, kind, rule)
-                if direct:
-                    if not some_nan or together > 1:
-                        break
-                    direct = False
+                    if not direct:
+                        _scatter_elements(settings, spatial, spare, target, layout.n, kind)
                     continue
-                target = to + done * run_out
-                if indexed:
+                index_target = index_to + run * layout.run_index
+                some_nan = store_found(
+                    Destination(
+                        target if direct else spare + layout.n * 8, planes.out, layout.run_out
+                    ),
+                    Destination(index_target if direct else spare, planes.other, layout.run_index),
+                    joined,
+                    Indices(
+                        base + places.origin if direct else places.origin,
+                        planes.base,
+                        layout.weight if direct else 0,
+                        index_bytes if direct else 8,
+                    ),
+                    blank,
+                    past,
+                    kind,
+                    rule,
+                )
+                if not direct:
                     _scatter_found(
                         settings,
                         spatial,
                         spare,
                         places.source + plane * planes.source,
-                        plane_step,
+                        layout.plane_step,
                         target,
-                        index_to + done * run_index,
+                        index_target,
                         base,
-                        n_run,
+                        layout.n,
                         blank,
                         kind,
                     )
-                else:
-                    _scatter_elements(settings, spatial, spare, target, n_run, kind)
-                done += 1
-            if some_nan and together > 1:
+            if direct and some_nan:
+                # Again: planes one by one, or this one run by run.
+                direct = together > 1
                 together = 1
                 continue
-            i += 1
-            if i == outer_runs:
-                i = 0
+            direct = plain
+            line += 1
+            if line == layout.lines:
+                line = 0
                 plane += together
 
     return store

@@ -1696,6 +1696,43 @@ def _write_sums(to, line, runs, run_out, line_step, n, step, spare, past, kind):
                 copy_element(to + r * run_out + i * step, spare + i * size, kind)
 
 
+@helper
+def _store_block(settings, spatial, blocks, block, sums, target, planes, plane_out, spare, kind):
+    """Store a block's sums, plane by plane, from `target` on."""
+    inner = settings[SPATIAL] - 1
+    out_steps = axis_of(spatial, 1, OUT_STEP)
+    pitch, element_bytes, dense = settings[PITCH], element_size(kind), settings[OUT_DENSE]
+    row_bytes = pitch * state_size(kind)
+    n, step = axis_of(blocks, inner, CUT_COLUMNS)[COUNT], axis_of(out_steps, inner, COLUMNS)[0]
+    if dense != 0:
+        n, step = block, dense
+    # Positions as runs of lanes, or all in one run.
+    runs, length, run_out, element_out = n, planes.lanes, step, settings[LANE_OUT]
+    lanes_adjoin = planes.lanes == pitch and element_out == element_bytes
+    if pitch == 1:
+        runs, length, element_out = 1, n, step
+    elif lanes_adjoin and step == pitch * element_bytes:
+        runs, length = 1, n * pitch
+    count = planes.count
+    whole = runs == 1 and n == block and element_out == element_bytes
+    if whole and plane_out == length * element_bytes:
+        count, length = 1, length * planes.count
+    for p in range(count):
+        for row in range(block // n):
+            _write_sums(
+                target + p * plane_out + _row_of(blocks, settings[SPATIAL], out_steps, row),
+                sums + (p * block + row * n) * row_bytes,
+                runs,
+                run_out,
+                row_bytes,
+                length,
+                element_out,
+                spare,
+                settings[PAST] != 0,
+                kind,
+            )
+
+
 def gradient(dtype, apart, side_by_side):
     """Chunk that adds up, for each input element, what the windows give in which it is the greatest.
 
@@ -1716,7 +1753,6 @@ def gradient(dtype, apart, side_by_side):
         axes = settings[SPATIAL]
         inner = axes - 1
         weights, given_steps = axis_of(spatial, 1, WEIGHT), axis_of(spatial, 1, OTHER_STEP)
-        out_steps = axis_of(spatial, 1, OUT_STEP)
         size, element_bytes = state_size(kind), element_size(kind)
         pitch, given_lane_step = settings[PITCH], settings[LANE_OTHER]
         given_step = axis_of(spatial, inner, COLUMNS)[OTHER_STEP]
@@ -1793,38 +1829,10 @@ def gradient(dtype, apart, side_by_side):
                     else:
                         _add_found(place, found_row, kind)
                     at += n * columns * 8
-            if apart:
-                continue
-            n = axis_of(blocks, inner, CUT_COLUMNS)[COUNT]
-            step = axis_of(out_steps, inner, COLUMNS)[0]
-            if out_step != 0:
-                n, step = block, out_step
-            # Positions as runs of lanes, or all in one run.
-            runs, length, run_out, element_out = n, columns, step, settings[LANE_OUT]
-            if pitch == 1:
-                runs, length, element_out = 1, n, step
-            elif (
-                columns == pitch and element_out == element_bytes and step == pitch * element_bytes
-            ):
-                runs, length = 1, n * pitch
-            planes_apart = several
-            whole = runs == 1 and n == block and element_out == element_bytes
-            if whole and plane_out == length * element_bytes:
-                planes_apart, length = 1, length * several
-            for p in range(planes_apart):
-                for row in range(block // n):
-                    _write_sums(
-                        target + p * plane_out + _row_of(blocks, axes, out_steps, row),
-                        base + p * plane_step + row * n * row_bytes,
-                        runs,
-                        run_out,
-                        row_bytes,
-                        length,
-                        element_out,
-                        spare,
-                        settings[PAST] != 0,
-                        kind,
-                    )
+            if not apart:
+                _store_block(
+                    settings, spatial, blocks, block, sums, target, planes, plane_out, spare, kind
+                )
         if settings[PAST] != 0:
             drain_stores()
         release(sums)

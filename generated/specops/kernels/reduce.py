@@ -3801,6 +3801,63 @@ def _tile_of(item, whole, tiles, tile, outers, swapped, several, next_size):
     return part, outer, column * tile, taken
 
 
+class Extent(NamedTuple):
+    """The columns of a tile."""
+
+    start: Any  # address of the first element of the first one
+    wide: Any  # how many there are, with those of rows that are taken as one
+    last: Any  # how many the rows have that are taken as the last one of the innermost axis; 0: as many as others
+
+
+@inlined
+def _fold_registers(fold, rule, states, gap, reduced, extent, together, ahead, begin, end):
+    """Fold rows begin to end, so many `together` while states stay in registers, and fetch so many bytes ahead."""
+    n, row_step, _ = axis_entries(reduced, reduced.rank - 1)
+    position = begin
+    while position < end:
+        fresh = position == begin
+        offset, _, rows = run_at(reduced, position, least(end, position + together))
+        first = extent.start + offset
+        position += rows
+        whole = rows - 1 if extent.last > 0 and position % n == 0 else rows
+        fold_down(fold, rule, states, gap, fresh, first, whole, row_step, extent.wide, ahead)
+        if whole < rows:
+            first += whole * row_step
+            fold_down(fold, rule, states, gap, False, first, 1, row_step, extent.last, 0)
+
+
+@inlined
+def _list_rows(fold, rule, states, gap, reduced, extent, table, position, stop):
+    """List how far rows lie from the tile's start; those that have fewer columns than others are folded at once.
+
+    How many are listed, and the position behind them.
+    """
+    n, row_step, _ = axis_entries(reduced, reduced.rank - 1)
+    offsets = integers(table)
+    rows = 0
+    while position < stop and rows < BLOCK_ROWS:
+        till = least(stop, position + BLOCK_ROWS - rows)
+        offset, _, count = run_at(reduced, position, till)
+        position += count
+        for r in range(count):
+            offsets[rows + r] = offset + r * row_step
+        rows += count
+        if extent.last > 0 and position % n == 0:
+            rows -= 1
+            fold_few(fold, rule, states, gap, False, extent.start, table + 8 * rows, 1, extent.last)
+    return rows, position
+
+
+@inlined
+def _join_beside(fold, states, gap, columns, beside):
+    """Join the states of rows that were taken as one to those of the first."""
+    while beside > 1:
+        half = (beside + 1) // 2
+        other = states + half * columns * lane_bytes(fold)
+        join(fold, states, other, gap, (beside - half) * columns)
+        beside = half
+
+
 def columns(dtype, operation):
     """Chunk with lanes along the innermost kept axis; an item is a part of a tile of groups."""
     fold = Fold(dtype, operation)
@@ -3829,7 +3886,7 @@ def columns(dtype, operation):
         whole = outers // next_size * ceildiv(next_size, several) * tiles
         # For the order of memory.
         swapped = inner > 0 and step > axis_entry(kept, inner - 1, AXIS_STRIDE)
-        n, row_step, _ = axis_entries(reduced, reduced.rank - 1)
+        row_step = axis_entry(reduced, reduced.rank - 1, AXIS_STRIDE)
         total = volume_of(reduced)
         share = ceildiv(total, parts)
         partial_last = settings[LAST] < beside
@@ -3851,36 +3908,23 @@ def columns(dtype, operation):
             ahead = 0 if settings[NEAR] != 0 else rows_ahead(wide * size, 1 if singly else FOLD)
             start = x + offset + column * step
             away = x + next_offset + next_column * step - start
+            extent = Extent(start, wide, columns * settings[LAST] if partial_last else 0)
             if partial_last:
                 reset(fold, states, gap, wide)
             position = part * share
             stop = least(position + share, total)
             first = True
             top_row = 0
-            while settings[DOWN] != 0 and position < stop:
-                till = least(stop, position + settings[DOWN])
-                row_offset, _, rows = run_at(reduced, position, till)
-                here, further = start + row_offset, ahead * row_step
-                position += rows
-                whole_rows = rows - 1 if partial_last and position % n == 0 else rows
-                fold_down(fold, rule, states, gap, first, here, whole_rows, row_step, wide, further)
-                if whole_rows < rows:
-                    here, some = here + whole_rows * row_step, columns * settings[LAST]
-                    fold_down(fold, rule, states, gap, False, here, 1, row_step, some, 0)
-                first = False
+            if settings[DOWN] != 0:
+                together, further = settings[DOWN], ahead * row_step
+                _fold_registers(
+                    fold, rule, states, gap, reduced, extent, together, further, position, stop
+                )
+                position = stop
             while position < stop:
-                rows = 0
-                while position < stop and rows < BLOCK_ROWS:
-                    till = least(stop, position + BLOCK_ROWS - rows)
-                    row_offset, _, count = run_at(reduced, position, till)
-                    position += count
-                    for r in range(count):
-                        offsets[rows + r] = row_offset + r * row_step
-                    rows += count
-                    if partial_last and position % n == 0:
-                        rows -= 1
-                        last, some = table + 8 * rows, columns * settings[LAST]
-                        fold_few(fold, rule, states, gap, False, start, last, 1, some)
+                rows, position = _list_rows(
+                    fold, rule, states, gap, reduced, extent, table, position, stop
+                )
                 fresh = first and not partial_last
                 if not contiguous:
                     _fold_apart(
@@ -3912,11 +3956,7 @@ def columns(dtype, operation):
                 first = False
             for number in range(taken):
                 at = states + number * each * lane
-                together = beside
-                while together > 1:
-                    half = (together + 1) // 2
-                    join(fold, at, at + half * columns * lane, gap, (together - half) * columns)
-                    together = half
+                _join_beside(fold, at, gap, columns, beside)
                 if parts > 1:
                     group = (outer + number) * across + column
                     place = partial + (part * groups + group) * lane

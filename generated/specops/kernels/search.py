@@ -3153,6 +3153,37 @@ def rows(width, is_float, one_hot):
     return chunk
 
 
+@inlined
+def _zero_rows(zeros, target, columns, step, out_bytes, past, part, parts):
+    """Set a part of the rows of so many columns to 0, see ZEROS_FIRST."""
+    volume = volume_of(zeros)
+    for row in range(volume * part // parts, volume * (part + 1) // parts):
+        offset, _ = unravel(zeros, zeros.rank, row)
+        zero_run_past(target + offset, columns, step, out_bytes, past)
+
+
+@inlined
+def _store_indices(winners, columns, target, step, out_bytes, blanks, rule):
+    for c in range(columns):
+        index = _index(winners.keys[c], winners.indices[c], blanks, rule)
+        store_element(target + c * step, index, out_bytes)
+
+
+@inlined
+def _store_marks(winners, columns, target, step, out_bytes, blanks, mark, marks, rule):
+    for c in range(columns):
+        index = _index(winners.keys[c], winners.indices[c], blanks, rule)
+        _store_place(target + c * step, index, out_bytes, mark, marks)
+
+
+@inlined
+def _store_runs(winners, columns, target, step, volume, blanks, mark, past, rule):
+    """Store groups that are each one contiguous run, see BY_GROUPS."""
+    for c in range(columns):
+        index = _index(winners.keys[c], winners.indices[c], blanks, rule)
+        one_hot_run(target + c * step, volume, index, mark, past, rule.flip)
+
+
 def columns(width, is_float, one_hot):
     """Chunk with the innermost axis kept; an item is a part of a tile of groups.
 
@@ -3177,12 +3208,14 @@ def columns(width, is_float, one_hot):
         _, beside_axes = _more_tables(walk)
         beside = volume_of(beside_axes)
         block = BYTE_ROWS if size == 1 else BLOCK_ROWS
-        line, table = aligned(tile * size), 8 * (block + SEARCHED_ROWS + ROWS_AHEAD)
-        scratch = allocate(3 * line + 2 * table + 16 * tile + MORE_PLACES)
-        found = Found(scratch, scratch + line)
-        offsets_at = scratch + 2 * line
-        listed = Listed(integers(offsets_at), integers(offsets_at + table))
-        winners_at = offsets_at + 2 * table
+        line, table_bytes = aligned(tile * size), 8 * (block + SEARCHED_ROWS + ROWS_AHEAD)
+        scratch = allocate(3 * line + 2 * table_bytes + 16 * tile + MORE_PLACES)
+        best, where = scratch, scratch + line
+        found = Found(best, where)
+        table = scratch + 2 * line
+        offsets, indices = integers(table), integers(table + table_bytes)
+        listed = Listed(offsets, indices)
+        winners_at = table + 2 * table_bytes
         winners = Winners(integers(winners_at), integers(winners_at + 8 * tile))
         places = winners_at + 16 * tile  # the indices, for rows of marks
         kept_inner = kept.rank - 1
@@ -3215,15 +3248,8 @@ def columns(width, is_float, one_hot):
             position = part * share
             stop = least(position + share, total)
             if one_hot and zeros.rank > 0 and stored == ZEROS_FIRST:
-                for run in range(volume * part // parts, volume * (part + 1) // parts):
-                    zero_offset, _ = unravel(zeros, zeros.rank, run)
-                    zero_run_past(
-                        target + zero_offset,
-                        columns * settings[ZERO_ROWS],
-                        out_step,
-                        out_bytes,
-                        past,
-                    )
+                zeroed = columns * settings[ZERO_ROWS]
+                _zero_rows(zeros, target, zeroed, out_step, out_bytes, past, part, parts)
             first = True
             while position < stop:
                 if listed_from != position:  # else they are those of the tile before
@@ -3235,71 +3261,31 @@ def columns(width, is_float, one_hot):
                 fresh = first or not preference.ordered
                 if contiguous:
                     if first:
-                        top_row = listed.offsets[0]
+                        top_row = offsets[0]
                     goes_on, away = position < stop, next_start - start
                     folded = rows + -rows % SEARCHED_ROWS
                     list_ahead(
-                        listed.offsets,
-                        rows,
-                        folded,
-                        ahead,
-                        row_step,
-                        goes_on,
-                        first,
-                        top_row,
-                        away,
+                        offsets, rows, folded, ahead, row_step, goes_on, first, top_row, away
                     )
-                    search_rows(
-                        found.best,
-                        found.where,
-                        start,
-                        offsets_at,
-                        folded,
-                        ahead,
-                        wide,
-                        fresh,
-                        singly,
-                        rule,
-                    )
+                    search_rows(best, where, start, table, folded, ahead, wide, fresh, singly, rule)
                 else:
-                    search_apart(
-                        found,
-                        start,
-                        offsets_at,
-                        rows,
-                        wide,
-                        step,
-                        further_apart,
-                        fresh,
-                        rule,
-                    )
+                    search_apart(found, start, table, rows, wide, step, further_apart, fresh, rule)
                 if first and placed and position == stop:
                     to, to_bytes = (places, size) if one_hot else (target, out_bytes)
+                    base = indices[0]
                     store_places(
-                        to,
-                        columns,
-                        found.best,
-                        found.where,
-                        listed.indices[0],
-                        weight,
-                        blanks,
-                        to_bytes,
-                        False,
-                        rule,
+                        to, columns, best, where, base, weight, blanks, to_bytes, False, rule
                     )
-                    continue
-                if first:
-                    first_winners(winners, found, listed.indices, wide, rule)
+                elif first:
+                    first_winners(winners, found, indices, wide, rule)
                     first = False
                 else:
-                    later_winners(winners, found, listed.indices, wide, preference, rule)
+                    later_winners(winners, found, indices, wide, preference, rule)
             if beside > 1:
                 join_winners(winners, beside_axes, columns, preference.last)
             if one_hot and stored == BY_ROWS:
                 if not first:
-                    for c in range(columns):
-                        index = _index(winners.keys[c], winners.indices[c], blanks, rule)
-                        store_integer(rule.flip, places + c * size, index)
+                    _store_indices(winners, columns, places, size, size, blanks, rule)
                 store_marked(
                     zeros, target, places, columns, settings[ZERO_ROWS], mark, past, rule.flip
                 )
@@ -3310,16 +3296,14 @@ def columns(width, is_float, one_hot):
                 for c in range(columns):
                     pairs[place + 2 * c] = winners.keys[c]
                     pairs[place + 2 * c + 1] = winners.indices[c]
+            elif not one_hot:
+                _store_indices(winners, columns, target, out_step, out_bytes, blanks, rule)
+            elif stored == BY_GROUPS:
+                _store_runs(winners, columns, target, out_step, volume, blanks, mark, past, rule)
             else:
-                for c in range(columns):
-                    address = target + c * out_step
-                    index = _index(winners.keys[c], winners.indices[c], blanks, rule)
-                    if not one_hot:
-                        store_element(address, index, out_bytes)
-                    elif stored == BY_GROUPS:
-                        one_hot_run(address, volume, index, mark, past, rule.flip)
-                    else:
-                        _store_place(address, index, out_bytes, mark, marks)
+                _store_marks(
+                    winners, columns, target, out_step, out_bytes, blanks, mark, marks, rule
+                )
         if one_hot and past:
             drain_stores()
         release(scratch)

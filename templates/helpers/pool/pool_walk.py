@@ -326,6 +326,28 @@ def _join_along(settings, axis, scratch, lines, planes, rows, columns, kind):
     return scratch.doubled, Pieces(1, 1, 0, 0)
 
 
+@inlined
+def _line_rows(axis, first, rows, tall):
+    """Where the lines of so many rows of outputs begin: one for each or, if `tall`, for each row that windows have."""
+    stride = axis[STRIDE]
+    begin = first * stride - axis[PADDING]
+    if tall:
+        reach = (axis[WINDOW] - 1) * axis[DILATION]
+        return LineRows(begin, (rows - 1) * stride + 1 + reach, 1)
+    return LineRows(begin, rows, stride)
+
+
+@inlined
+def _places(planes, window, outputs, line_rows, span, row_axis, axis, x, out, other):
+    """Where the first of an item's planes is, in the three arrays."""
+    to = out + planes.out + window.out
+    to += outputs.row * row_axis[OUT_STEP] + outputs.column * axis[OUT_STEP]
+    other_to = other + planes.other + window.other
+    other_to += outputs.row * row_axis[OTHER_STEP] + outputs.column * axis[OTHER_STEP]
+    origin = window.position + most(line_rows.first, 0) * row_axis[WEIGHT] + span.start + span.low
+    return Places(x + planes.source, to, other_to, planes.base, origin)
+
+
 def line_chunk(kind, read_rule, block, store):
     """Chunk that works line by line; an item is SHARE rows of a tile of a plane, or of PITCH planes side by side.
 
@@ -363,8 +385,7 @@ def line_chunk(kind, read_rule, block, store):
         tall, line = settings[TALL] != 0, settings[LINE]
         gap = GAP_BYTES // size if most_planes > 1 else 0
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
-        out_n, rows, row_stride = axis[OUT_SIZE], row_axis[OUT_SIZE], row_axis[STRIDE]
-        row_reach = (row_axis[WINDOW] - 1) * row_axis[DILATION]
+        out_n, rows = axis[OUT_SIZE], row_axis[OUT_SIZE]
         outers = 1
         for d in range(inner - 1):
             outers *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
@@ -389,9 +410,7 @@ def line_chunk(kind, read_rule, block, store):
                 window, table = _outer_window(settings, spatial, outer, scratch)
                 last_outer, last_first = outer, -1
             span = _span_of(axis, column, columns)
-            line_rows = LineRows(first * row_stride - row_axis[PADDING], some, row_stride)
-            if tall:
-                line_rows = LineRows(line_rows.first, (some - 1) * row_stride + 1 + row_reach, 1)
+            line_rows = _line_rows(row_axis, first, some, tall)
             new_column = column != last_column
             new_place = new_column or first != last_first
             moved = span.low != last_low or span.high != last_high
@@ -403,7 +422,12 @@ def line_chunk(kind, read_rule, block, store):
                     clear_states(lines, most_planes * apart, kind)
             elif moved:
                 _clear_ends(lines, most_planes * share, *ends, line, share, apart, kind)
-            source = x + several.source
+            outputs = Outputs(
+                outer, first, some, column, columns, several.lanes, new_column, new_place
+            )
+            places = _places(
+                several, window, outputs, line_rows, span, row_axis, axis, x, out, other
+            )
             planes = Planes(several.count, apart * size, *steps, plane_base)
             _make_lines(
                 settings,
@@ -413,7 +437,7 @@ def line_chunk(kind, read_rule, block, store):
                 line_rows,
                 span,
                 several.lanes,
-                source,
+                places.source,
                 planes,
                 scratch,
                 block,
@@ -430,16 +454,6 @@ def line_chunk(kind, read_rule, block, store):
                 planes = Planes(several.count, some * line * size, *steps, plane_base)
             joined, pieces = _join_along(
                 settings, axis, scratch, joined, planes, some, columns, kind
-            )
-            target = out + several.out + window.out
-            other_target = other + several.other + window.other
-            target += first * row_axis[OUT_STEP] + column * axis[OUT_STEP]
-            other_target += first * row_axis[OTHER_STEP] + column * axis[OTHER_STEP]
-            origin = window.position + most(line_rows.first, 0) * row_axis[WEIGHT]
-            origin += span.start + span.low
-            places = Places(source, target, other_target, several.base, origin)
-            outputs = Outputs(
-                outer, first, some, column, columns, several.lanes, new_column, new_place
             )
             store(settings, spatial, outputs, places, planes, joined, pieces, scratch, kind, rule)
         if settings[PAST] != 0:
