@@ -299,6 +299,10 @@ def test_the_median_of_many() -> None:
         {"milliseconds": -1},
         {"interval": float("nan")},
         {"verbosity": 3},
+        {"iterations": 2.5},
+        {"repeat": "2"},
+        {"interval": "1"},
+        {"milliseconds": 1j},
     ],
 )
 def test_timings_that_make_no_sense(wrong: dict[str, Any]) -> None:

@@ -1217,7 +1217,7 @@ def test_options_of_the_package_that_the_backend_does_not_have() -> None:
         backend.run_node(node, [X], opset=11)
     with pytest.raises(SpecopsError, match="outputs are new arrays"):
         backend.prepare(one("Softmax")).run([X], out=np.empty_like(X))
-    options: list[Any] = [{"opset": 11}, {"out": 11}]
+    options: list[Any] = [{"opset": 11}, {"opset_version": 11}, {"out": 11}]
     for option in options:
         with pytest.raises(SpecopsError, match="does not take"):
             backend.run_model(one("Softmax"), [X], **option)

@@ -11,6 +11,7 @@ from draw import Random, numpy_type, random_axes, values
 import specops
 from specops import directml as dml
 from specops import onnx as ox
+from specops.vocabulary import NEWEST_OPSET
 from stress.draws.common import (
     FLOATS,
     OPSETS,
@@ -50,7 +51,7 @@ def valid(random: Random, family: str) -> Call:
         arguments = {"axis": spelled(random, axes, len(shape)), "keepdims": keepdims, "last": last}
     elif form in ("onnx", "compiled"):
         axes = (int(random.integers(len(shape))),)
-        opset = int(random.choice([1, 7, 11, 12, 13, 28]))
+        opset = int(random.choice([1, 7, 11, 12, 13, NEWEST_OPSET]))
         last = last and opset >= 12
         keepdims = bool(random.integers(2))
         function = getattr(ox, family)

@@ -12,6 +12,7 @@ from reduce_oracle import check_results
 
 import specops
 from specops import directml as dml
+from specops.vocabulary import NEWEST_OPSET
 from stress.draws import windows
 from stress.draws.common import (
     FLOATS,
@@ -35,7 +36,7 @@ from stress.draws.windows import Pool
 DIRECTML = ["AVERAGE_POOLING", "AVERAGE_POOLING1", "LP_POOLING", "LP_POOLING1"]
 ONNX = ["AveragePool", "LpPool"]
 GLOBAL = {"GlobalAveragePool": "mean", "GlobalMaxPool": "max", "GlobalLpPool": "norm"}
-OPSETS = [1, 2, 7, 10, 11, 18, 19, 22, 28]
+OPSETS = [1, 2, 7, 10, 11, 18, 19, 22, NEWEST_OPSET]
 PLAIN_TYPES = [*FLOATS, "FLOAT64", "BFLOAT16"]
 POWERS = [1, 1, 2, 2, 2, 3, 5]
 

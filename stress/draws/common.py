@@ -14,12 +14,13 @@ from draw import WIDE_EDGES, Random, numpy_type, random_shape
 from specops import onnx as ox
 from specops.directml import TensorDesc
 from specops.directml.registry import OPERATORS
+from specops.vocabulary import NEWEST_OPSET
 
 # Few compiled versions serve them: those of FLOAT32, FLOAT16, UINT8, UINT16 and INT64.
 TYPES = ["FLOAT32", "FLOAT16", "UINT8", "INT8", "INT16", "UINT16", "INT64", "UINT64"]
 WIDE_TYPES = [*TYPES, "BFLOAT16", "BOOL"]
 FLOATS = ["FLOAT32", "FLOAT16"]
-OPSETS = [1, 8, 10, 11, 12, 13, 22, 28]
+OPSETS = [1, 8, 10, 11, 12, 13, 22, NEWEST_OPSET]
 WILD = [0, 1, 1, 1, 2, 2, 3, 4, 5, 7, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32]
 WIDER = [*WILD, -1, -2, 2**33, 2**62, 2**63 - 1, -(2**63)]
 Shape = tuple[int, ...]

@@ -9,6 +9,7 @@ from pool_oracle import check_values
 
 import specops
 from specops import directml as dml
+from specops.vocabulary import NEWEST_OPSET
 from stress.draws import windows
 from stress.draws.common import (
     FLOATS,
@@ -44,7 +45,7 @@ def valid(random: Random, family: str) -> Call:
         function = specops.max_pool
         arguments = {**windows.for_numpy(pool, ceil), "indices": indices}
     elif form in ("onnx", "compiled"):
-        opset = int(random.choice([1, 8, 10, 11, 12, 22, 28]))
+        opset = int(random.choice([1, 8, 10, 11, 12, 22, NEWEST_OPSET]))
         name = str(
             random.choice(["FLOAT32", "FLOAT16", "UINT8", "INT8"] if opset >= 12 else FLOATS)
         )

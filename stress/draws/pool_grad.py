@@ -12,6 +12,7 @@ from pool_oracle import average_grad, check_close, max_grad, unpooled
 
 import specops
 from specops import directml as dml
+from specops.vocabulary import NEWEST_OPSET
 from stress.draws import windows
 from stress.draws.common import (
     FLOATS,
@@ -155,7 +156,7 @@ def unpooled_sizes(random: Random, shape: Shape) -> tuple[Shape, dict[str, Any]]
     kernel, strides = ([int(n) for n in random.integers(1, 5, count)] for _ in range(2))
     steps = [(n - 1) * s + k for n, s, k in zip(shape[2:], strides, kernel, strict=True)]
     attributes: dict[str, Any] = {"kernel_shape": kernel, "strides": strides}
-    attributes["opset"] = int(random.choice([9, 10, 11, 21, 22, 28]))
+    attributes["opset"] = int(random.choice([9, 10, 11, 21, 22, NEWEST_OPSET]))
     padding = [[int(random.integers(0, (n + 1) // 2)) for n in steps] for _ in range(2)]
     if random.random() < 0.6:
         attributes["pads"] = padding[0] + padding[1]

@@ -13,7 +13,7 @@ from reduce_oracle import check_results, of_nothing
 
 import specops
 from specops import directml as dml
-from specops.vocabulary import ENUMS
+from specops.vocabulary import ENUMS, NEWEST_OPSET
 from stress.draws.arg_reduce import BETTER, check_indices, wild_axes
 from stress.draws.common import (
     FLOATS,
@@ -76,7 +76,7 @@ ONNX = {
     "ReduceSum": "sum",
     "ReduceSumSquare": "sum_square",
 }
-OPSETS = [1, 11, 12, 13, 18, 20, 28]
+OPSETS = [1, 11, 12, 13, 18, 20, NEWEST_OPSET]
 
 # What each function is drawn of, where it has the type at all; each pair is a compiled version or shares one.
 WIDE_FLOATS = [*FLOATS, "FLOAT64", "BFLOAT16"]

@@ -6,6 +6,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -52,12 +53,14 @@ class Timing:
     verbosity: int = 0
 
     def __post_init__(self) -> None:
-        at_all = self.iterations >= 1 and self.repeat >= 1
-        times = self.interval >= 0 and (self.milliseconds is None or self.milliseconds >= 0)
-        if not (at_all and times and self.warmup >= 0 and self.verbosity in (0, 1, 2)):
+        counts = ((self.iterations, 1), (self.repeat, 1), (self.warmup, 0), (self.verbosity, 0))
+        counted = all(isinstance(n, Integral) and n >= least for n, least in counts)
+        times = (self.interval, self.milliseconds or 0)
+        timed = all(isinstance(t, Real) and t >= 0 for t in times)
+        if not (counted and timed and self.verbosity <= 2):
             raise SpecopsError(
-                "iterations and repeat are at least 1, milliseconds, interval and warmup at least 0,"
-                " verbosity is 0, 1 or 2"
+                "iterations and repeat are integers of at least 1, warmup is one of at least 0,"
+                " milliseconds and interval are at least 0, verbosity is 0, 1 or 2"
             )
 
 

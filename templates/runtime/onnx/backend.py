@@ -75,6 +75,7 @@ def _outputs(names: tuple[str, ...], arrays: Sequence[np.ndarray]) -> Any:
 # What callers of this package's functions may take for an option of the backend.
 _NO_OPTIONS = {
     "opset": "opset_version is the operator set of a node; a model has its own",
+    "opset_version": "a model has its own operator set",
     "out": "outputs are new arrays",
 }
 
