@@ -14,6 +14,7 @@ from generator.codes import CODES
 from generator.diagnostics import Report
 from generator.expr.language import FUNCTIONS
 from generator.lint import Linted
+from generator.lint.entries import CHECKS
 from generator.model import DIALECTS
 from generator.names import stands_for
 from generator.paste import Helpers
@@ -69,7 +70,7 @@ def subjects(specs: Linted, subject: str) -> list[str]:
     rules = [r.id for o in specs.operators for r in o.rules] + [r.id for r, _ in specs.tensor_rules]
     names = [o.id for o in specs.operators] + [o.source.name for o in specs.operators]
     words = specs.tree.vocabulary
-    others = [*words.enums, *words.data_types, *FUNCTIONS, *CODES]
+    others = [*words.enums, *words.data_types, *FUNCTIONS, *sorted(CHECKS), *CODES]
     return list(dict.fromkeys([*names, *rules, *words.constraints, *own, *kernels, *others]))
 
 
@@ -149,7 +150,7 @@ def kernel(specs: Linted, subject: str) -> str | None:
 
 
 def word(specs: Linted, subject: str) -> str | None:
-    """The vocabulary, a dialect, all kernels, an enum, a data type, or a function of expressions."""
+    """The vocabulary, a dialect, all kernels, an enum, a data type, a function of expressions, or a check."""
     words = specs.tree.vocabulary
     subject = subject.rstrip("/")
     if subject == structure.operator_id(structure.VOCABULARY):
@@ -169,6 +170,8 @@ def word(specs: Linted, subject: str) -> str | None:
         takes, gives = FUNCTIONS[subject]
         head = f"{subject}({', '.join(takes)}), which gives {gives}"
         return f"{head}: a function of expressions; {_EXPRESSIONS} describes it"
+    if subject in CHECKS:
+        return f"{subject}: a check of the runtime, so no id of a constraint; `specops explain {subject}` tells more"
     return None
 
 

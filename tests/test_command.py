@@ -405,6 +405,11 @@ def test_explain_a_rule(specops_: Run) -> None:
     assert decision.startswith("subnormals\n") and "directml/activation_hardmax" in decision
 
 
+def test_explain_a_check_that_no_page_has(specops_: Run) -> None:
+    assert "memory of inputs" in specops_("explain", "overlap").out
+    assert "did you mean `overlap`?" in specops_("explain", "overlab").err
+
+
 def test_a_struct_of_directml_has_no_defaults(specops_: Run) -> None:
     out = specops_("explain", "directml/max_pooling1").out
     assert "Strides (attribute, uint[], default of the function [1 for w in WindowSize])" in out

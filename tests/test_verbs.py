@@ -34,6 +34,7 @@ from generator import (
 from generator.diagnostics import Report
 from generator.lint.entries import CHECKS
 from generator.lint.subject import TODO
+from specops.command import checks
 
 Run = Callable[[list[str]], trees.Result]
 
@@ -161,6 +162,7 @@ EXPLAINED = {
         "AxisDirection of directml/argmin",
     ],
     "BFLOAT16": ["data type BFLOAT16: float of 16 bits, bfloat16 of NumPy; in onnx, plain\n"],
+    "supported_data_type": ["a check of the runtime"],
     "windows_hold_input": ["(ints, ints, ints, ints, ints, ints), which gives bool: a function"],
     "E4": ["E401: ", "\nE406: "],
     "templates/helpers/axes.py": [
@@ -822,4 +824,5 @@ def test_the_checks_of_the_runtime_are_known() -> None:
                 if called in ("Violation", "violation", "refusal"):
                     found.add(node.args[0].value)
     assert "field_type" in found
-    assert found - {"output_overlap"} <= CHECKS, "this one is a tensor's rule, also for arrays"
+    assert found - {"output_overlap"} == CHECKS, "this one is a tensor's rule, also for arrays"
+    assert {*checks.CHECKS, "supported_data_type", "supported_dimension_count"} == CHECKS

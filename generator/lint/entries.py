@@ -11,8 +11,8 @@ from generator.source import Document, KeyPath
 
 # What the runtime calls its own checks of a call, a description or a model.
 CHECKS = {
-    "absent", "array", "attribute", "buffer", "byte_offset", "byte_order", "data_type", "feature_level", "field_type",
-    "input_count", "missing_input", "not_computable", "opset", "output_count", "outputs_info", "overlap", "shape",
+    "absent", "array", "attribute", "byte_order", "data_type", "feature_level", "field_type", "input_count",
+    "missing_input", "not_computable", "opset", "output_count", "outputs_info", "overlap", "shape",
     "supported_data_type", "supported_dimension_count", "symbol", "tensor_desc", "unknown_input", "version", "writable",
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ import sys
 import textwrap
 
 from specops.catalogue import entries, find, near, related
+from specops.command.checks import CHECKS
 from specops.command.terminal import paint, say
 from specops.errors import UsageError
 
@@ -20,11 +21,11 @@ def run(options: argparse.Namespace) -> int:
     try:
         found = find(options.subject, "operator and no rule")
     except UsageError as error:
-        if not _rule(options.subject):
+        if not (_rule(options.subject) or _check(options.subject)):
             rules = (
                 m for e in entries() for m in re.findall(r"^  ([a-z]\w+)(?: \(|$)", e.page(), re.M)
             )
-            hint = error.hint or near(options.subject, rules)
+            hint = error.hint or near(options.subject, [*rules, *CHECKS])
             raise UsageError(error.message, hint) from None
         return 0
     for i, entry in enumerate(found):
@@ -45,6 +46,16 @@ def run(options: argparse.Namespace) -> int:
     if older:
         say(f"\nOlder versions: {', '.join(older)}")
     return 0
+
+
+def _check(name: str) -> bool:
+    """What a check of the package's own is about; False where there is none of this name."""
+    if name not in CHECKS:
+        return False
+    say(paint(name, "bold", sys.stdout))
+    say(f"      {CHECKS[name]}")
+    say("  of all calls, descriptions or models; no page has a rule for it")
+    return True
 
 
 def _rule(name: str) -> bool:
