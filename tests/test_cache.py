@@ -101,6 +101,32 @@ def test_a_damaged_cache(
     assert result.stderr == ""
 
 
+STARVED = """
+import numpy as np
+import specops
+from numba.core.caching import IndexDataCacheFile
+from numba.core.compiler import CompilerBase
+def no_memory(*_, **__):
+    raise MemoryError
+IndexDataCacheFile.load = CompilerBase.compile_extra = no_memory
+try:
+    specops.argmax(np.zeros((2, 2), np.float32))
+except specops.NoMemoryError as error:
+    print(error)
+"""
+
+
+def test_a_process_without_memory_spares_the_cache(
+    warm_cache: dict[Path, bytes], tmp_path: Path
+) -> None:
+    """What it cannot load is not damaged for that."""
+    filled(tmp_path, warm_cache)
+    result = python(STARVED, NUMBA_CACHE_DIR=str(tmp_path))
+    done(result, "argmax: not enough memory\n")
+    assert result.stderr == ""
+    assert all((tmp_path / path).read_bytes() == data for path, data in warm_cache.items())
+
+
 @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
 def test_a_damaged_cache_that_cannot_be_replaced(
     warm_cache: dict[Path, bytes], tmp_path: Path, suffix: str

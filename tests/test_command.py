@@ -114,6 +114,7 @@ MISTAKES: list[tuple[list[str], int, str, str]] = [
     (["--", "list"], 2, "`specops` does not take '--'", "`specops --help` explains the options"),
     (["list", "argmx"], 2, "there is no operator 'argmx'", "did you mean `argmax`?"),
     (["list", "qqqq"], 2, "there is no operator 'qqqq'; `specops list` names all", ""),
+    (["explain", "directml/softmax"], 2, "no operator and no rule", "`directml/activation_softmax` and 1 more"),
     (["explain", "harmax"], 2, "no operator and no rule 'harmax'", "did you mean `hardmax`?"),
     (["explain", "lp_pool_12"], 2, "no rule 'lp_pool_12'", "its versions are `onnx/lp_pool_1`, `onnx/lp_pool_2`, "),
     (["explain", "onnx/Softmax_9"], 2, "no operator", "are `onnx/softmax_1`, `onnx/softmax_11`, `onnx/softmax_13`"),

@@ -49,6 +49,8 @@ def as_array(value: object, subject: Subject, field: str) -> np.ndarray:
     allowed = "a NumPy array, or an object that shares its memory"
     if isinstance(value, list | tuple | bool | int | float | complex):
         allowed += "; numpy.asarray makes one"
+    if isinstance(value, bytes):
+        allowed += "; numpy.frombuffer(x, dtype) makes one"
     if why:
         found += f" ({why})"
         allowed = f"a NumPy array, or an object that shares its memory{_of_torch(value)}"
@@ -149,8 +151,10 @@ def as_output(
 ) -> np.ndarray:
     """An output must be a writable array as described, whose elements share memory with no other array."""
     if type(array) is not np.ndarray:
-        known = issubclass(type(array), np.ndarray) and not isinstance(array, np.ma.MaskedArray)
-        if not isinstance(array, np.ndarray) or not known:
+        if isinstance(array, np.ma.MaskedArray):
+            allowed = "an array without a mask: give its data"
+            raise subject.refusal("array", field, "a masked array", allowed)
+        if not isinstance(array, np.ndarray) or not issubclass(type(array), np.ndarray):
             found = f"a value of type {type(array).__name__}"
             allowed = f"a NumPy array to write to{_of_torch(array)}"
             raise subject.refusal("array", field, found, allowed)

@@ -107,9 +107,10 @@ def _of_function(name: str) -> str:
 
 def related(name: str) -> list[Entry]:
     """Operators whose names have this one within them, as ACTIVATION_SOFTMAX1 has softmax."""
-    part = _folded(name)
+    dialect, _, part = _folded(name).rpartition("/")
     longer = (e for e in entries() if e.newest and part and not e.is_called(name))
-    return [e for e in longer if part in _folded(f"{e.dialect}/{e.name} {e.operator}")]
+    longer = (e for e in longer if dialect in ("", e.dialect))
+    return [e for e in longer if part in _folded(f"{e.name} {e.operator}")]
 
 
 def _versions(name: str) -> str:

@@ -31,6 +31,10 @@ class Lowered(Protocol):
         """All that calls may run."""
 
 
+def _no_memory(operator: Operator, error: MemoryError) -> NoMemoryError:
+    return NoMemoryError(f"{operator.name}: {str(error) or 'not enough memory'}")
+
+
 class CompiledOperator:
     """Runs one operator on arrays of the described data types and shapes; made by `compile` of a description.
 
@@ -51,7 +55,10 @@ class CompiledOperator:
         self._inputs = {f.name: t for f, t in tensors if f.kind == "input" and t is not None}
         self._outputs = {f.name: t for f, t in tensors if f.kind == "output" and t is not None}
         self._only = next(iter(self._outputs.items())) if len(self._outputs) == 1 else None
-        self._lowered: Lowered = operator.lower(values)
+        try:
+            self._lowered: Lowered = operator.lower(values)
+        except MemoryError as error:  # of a kernel's module
+            raise _no_memory(operator, error) from None
 
     def __reduce__(self) -> tuple[Callable[..., CompiledOperator], tuple[Any, ...]]:
         # By what it was made of: another process has its chunks elsewhere.
@@ -127,8 +134,7 @@ class CompiledOperator:
         except NoMemoryError:
             raise
         except MemoryError as error:  # of compiled code
-            text = str(error) or "not enough memory"
-            raise NoMemoryError(f"{self._operator.name}: {text}") from None
+            raise _no_memory(self._operator, error) from None
 
     def warm_up(self) -> None:
         """Compile all that a call may run, so that none waits for it.

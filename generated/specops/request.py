@@ -202,7 +202,9 @@ class _Request:
         if not castable:
             return v
         nearest = min(castable, key=lambda dtype: (dtype.kind == "f", dtype.kind != given.kind))
-        return replace(v, allowed=f"{v.allowed}; astype(numpy.{nearest}) makes one")
+        return replace(
+            v, allowed=f"{v.allowed}; numpy.asarray(x).astype(numpy.{nearest}) makes one of x"
+        )
 
     def _negative_sizes(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Outputs that no rule keeps from having less than no elements."""

@@ -124,14 +124,19 @@ class _Cache(FunctionCache):
     """Numba's cache of one function, which never fails: what cannot be kept costs a compilation and one warning."""
 
     _impl_class = _Files
+    _perhaps: MemoryError | None = (
+        None  # what is damaged may ask for any amount; or this process has little
+    )
 
     def load_overload(self, signature: Any, context: Any) -> Any:
+        self._perhaps = None
         try:
             return super().load_overload(signature, context)
-        except Exception as error:
-            # Of any type, also MemoryError: what is damaged may ask for any amount.
+        except MemoryError as error:
+            self._perhaps = error
+        except Exception as error:  # of any type
             self._drop(error)
-            return None
+        return None
 
     def _drop(self, damage: Exception) -> None:
         """Empty the index, so that the code is compiled and kept once more."""
@@ -146,7 +151,12 @@ class _Cache(FunctionCache):
             _warn(f"damaged files of the cache in {self.cache_path} are replaced: {damage!r}")
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Numba's own says nothing of a refusal on Windows, as another process may just have the file open."""
+        """Numba's own says nothing of a refusal on Windows, as another process may just have the file open.
+
+        What took more memory to load than there was is damaged if there was enough to compile.
+        """
+        if self._perhaps is not None:
+            self._drop(self._perhaps)
         for left in reversed(range(_ATTEMPTS)):
             try:
                 self._save_overload(signature, compiled)

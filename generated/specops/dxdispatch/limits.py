@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from specops.dxdispatch.nodes import Node
 from specops.dxdispatch.problems import Report
 
+_PRINTED = 16
+_TOUCHED = 64
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -24,20 +27,21 @@ class Limits:
 
     @property
     def printed(self) -> int:
-        return self.memory // 16
+        return self.memory // _PRINTED
 
     @property
     def touched(self) -> int:
-        return self.memory * 64
+        return self.memory * _TOUCHED
 
 
 class Count:
     """Bytes that count towards one limit."""
 
-    def __init__(self, report: Report, limit: int, what: str) -> None:
+    def __init__(self, report: Report, limit: int, what: str, share: str = "") -> None:
         self._report = report
         self._limit = limit
         self._what = what
+        self._share = share  # of the memory that a model may use
         self._total = 0
         self._exceeded = False  # told once
 
@@ -49,7 +53,7 @@ class Count:
             return True
         if not self._exceeded:
             self._exceeded = True
-            found = f"{self._what} {total} bytes in total; the limit is {self._limit}"
+            found = f"{self._what} {total} bytes in total; the limit is {self._limit}{self._share}"
             hint = "raise it with --max-memory, or Limits(memory=...)"
             self._report.error(node, found, hint)
         return False
@@ -61,5 +65,6 @@ class Usage:
     def __init__(self, report: Report, limits: Limits) -> None:
         self.memory = Count(report, limits.memory, "buffers of")
         self.written = Count(report, limits.memory, "written files of")
-        self.printed = Count(report, limits.printed, "printed values of")
-        self.touched = Count(report, limits.touched, "dispatches touch")
+        printed, touched = f", 1/{_PRINTED} of the memory's", f", {_TOUCHED} times the memory's"
+        self.printed = Count(report, limits.printed, "printed values of", printed)
+        self.touched = Count(report, limits.touched, "dispatches touch", touched)

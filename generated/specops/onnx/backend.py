@@ -178,12 +178,13 @@ class PreparedModel(base.BackendRep):
             if found:
                 raise ValidationError(found)
             return given
-        if not isinstance(inputs, list | tuple):
-            inputs = [inputs]
+        several = isinstance(inputs, list | tuple)
+        values = inputs if several else [inputs]
         for names in (required, every):
-            if len(inputs) == len(names):
-                return dict(zip(names, inputs, strict=True))
-        raise self._subject.refusal("input_count", "inputs", f"{len(inputs)}", _listed(required))
+            if len(values) == len(names):
+                return dict(zip(names, values, strict=True))
+        text = f"{len(values)}" if several else f"a value of type {type(inputs).__name__}"
+        raise self._subject.refusal("input_count", "inputs", text, _listed(required))
 
     def _checked(self, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """The inputs as arrays of the model's data types and shapes."""

@@ -47,6 +47,8 @@ Decided where the page is silent:
     ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in the
         padding at the end, as in PyTorch.
     ties: Of several equal elements of a window the first in row-major order is chosen.
+    planes: Indices count through the whole array, as in ONNX; those of PyTorch count anew in each
+        plane.
     steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
     zero_sizes: A size of 0 gives an empty result, or where it is spatial and padded, windows of
         nothing but padding.
@@ -577,6 +579,8 @@ def max_pool(
         ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in
             the padding at the end, as in PyTorch.
         ties: Of several equal elements of a window the first in row-major order is chosen.
+        planes: Indices count through the whole array, as in ONNX; those of PyTorch count anew in
+            each plane.
         steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
         zero_sizes: A size of 0 gives an empty result, or where it is spatial and padded, windows of
             nothing but padding.

@@ -20,6 +20,8 @@ Constraints:
 
 Decided where the page is silent:
     out_of_bounds: An index that is not in the result writes nothing.
+    planes: Indices count through the whole result, as in ONNX; those of PyTorch count anew in each
+        plane, to which the number of the plane times its elements is to be added.
     repeated_index: Of several elements with one index any is taken.
 """
 
@@ -203,6 +205,8 @@ def max_unpool(
 
     Notes:
         out_of_bounds: An index that is not in the result writes nothing.
+        planes: Indices count through the whole result, as in ONNX; those of PyTorch count anew in
+            each plane, to which the number of the plane times its elements is to be added.
         repeated_index: Of several elements with one index any is taken.
 
     Page: https://onnx.ai/onnx/operators/onnx__MaxUnpool.html
