@@ -10,6 +10,7 @@ import importlib.util
 import re
 import symtable
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -173,6 +174,36 @@ def test_violations_are_asserted_by_id() -> None:
         for id, field, _ in table(spec).VIOLATIONS:
             name = rf"test_violation_of_a_\w+\[{re.escape(spec)}:{id}-{field}"
             assert re.search(name, collected), (spec, id, field)
+
+
+ALL, FUNCTIONS = ("directml", "onnx", "plain"), ("onnx", "plain")
+# Of each generated test the table whose rows it runs, none where it runs once for an operator, and the dialects.
+RUNS: dict[str, tuple[str | None, tuple[str, ...]]] = {
+    "test_function": ("EXAMPLES", ALL),
+    "test_description": ("EXAMPLES", ("directml",)),
+    "test_compiled_node": ("EXAMPLES", ("onnx",)),
+    "test_violation_of_a_description": ("VIOLATIONS", ("directml",)),
+    "test_violation_of_a_call": ("VIOLATIONS", FUNCTIONS),
+    "test_unsupported_data_type": ("UNSUPPORTED", ("directml",)),
+    "test_data_types_of_a_function": (None, FUNCTIONS),
+    "test_feature_levels": (None, ("directml",)),
+    "test_supported_data_types": ("RANKS", ("directml",)),
+    "test_ranks": ("RANKS", ("directml",)),
+    "test_ranks_of_a_function": (None, FUNCTIONS),
+    "test_needs": ("NEEDS", ALL),
+    "test_equivalence": ("EQUIVALENCES", ALL),
+}
+
+
+def test_each_row_is_run() -> None:
+    """By each test of its table, and no table is without rows of a dialect."""
+    wanted: Counter[tuple[str, str]] = Counter()
+    for cases in map(table, SPECS):
+        for test, (rows, dialects) in RUNS.items():
+            if cases.DIALECT in dialects:
+                wanted[test, cases.DIALECT] += len(getattr(cases, rows)) if rows else 1
+    assert all(wanted.values())
+    assert Counter(re.findall(r"::(test_\w+)\[(\w+)/", collect())) == wanted
 
 
 # --- floors ----------------------------------------------------------------------------------------------------------
