@@ -596,6 +596,47 @@ def test_checks_that_take_too_long(small: Tree, monkeypatch: pytest.MonkeyPatch)
     assert "error[E202]: the constraints take too long" in result.err
 
 
+def test_cases_that_take_too_long(small: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of an equivalence have a limit of their own, for each of the two operators."""
+    text = small.text(SPEC).replace("_ARGMAX\n", "_ARGMIN\n", 1)
+    small.write("specs/directml/argmin.yaml", text)
+    call = "{Axes: [0], AxisDirection: INCREASING}"
+    case = f"cases: [{{sizes: [2, 2], this: {call}, that: {call}}}]"
+    entry = f"  - {{id: same, operator: directml/argmin, decided: So., says: So., {case}}}\n"
+    small.edit(SPEC, "errata: []", f"equivalences:\n{entry}\nerrata: []")
+    few = iter([False, False, False, True])
+    monkeypatch.setattr(selftest, "Budget", lambda: Budget(50) if next(few, False) else Budget())
+    result = small("lint")
+    assert result.code == exits.ERRORS
+    message = "error[E202]: the constraints take too long on the cases of an equivalence\n"
+    assert result.err.startswith(f"{message}  --> specs/directml/argmin.yaml:")
+
+
+@pytest.mark.parametrize(
+    ("require", "message"),
+    [
+        (
+            "'unique([*array, *array])'",
+            "this list could have 1024 entries, at most 512 are allowed",
+        ),
+        ("'all(range(9)[a] > 0 for a in array)'", "an index may not become negative"),
+    ],
+)
+def test_a_shared_constraint_is_as_large_as_its_arguments(
+    small: Tree, require: str, message: str
+) -> None:
+    """And as negative: derived values have more entries than fields, and less than 0 among them."""
+    words = f"parameters: [array], require: {require}, allowed: so"
+    small.edit(trees.VOCABULARY, "  same_rank:\n", f"  good: {{{words}}}\n  same_rank:\n")
+    small.edit(SPEC, "no_repeats(Axes)", "good(Axes)")
+    assert message not in small("lint").err
+    many = f"[{', '.join(['*Axes'] * 8)}]"
+    derived = f"derived:\n  - {{name: many, value: '{many}', doc: Many.}}\n"
+    small.edit(SPEC, "\nsupport:\n", f"\n{derived}\nsupport:\n")
+    small.edit(SPEC, "good(Axes)", "good(many)")
+    assert f"error[E204]: `good` does not fit its arguments: {message}" in small("lint").err
+
+
 def test_derived_values_do_not_grow_without_end(small: Tree) -> None:
     """Each twice as long, or with twice the digits, as the one above it."""
     for first, next_ in (("[*Axes, *Axes]", "[*{0}, *{0}]"), ("product(Axes) + 2", "{0} * {0}")):
