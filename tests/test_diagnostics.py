@@ -97,6 +97,30 @@ def test_what_has_no_effect_may_be_explained(small: trees.Tree) -> None:
     assert (small("lint").code, small("lint").err) == (exits.OK, "")
 
 
+def with_rule(tree: trees.Tree, require: str, violate: str) -> None:
+    """A further constraint, over a derived value, too."""
+    derived = "  - {name: count, value: product(InputTensor.sizes), doc: Elements.}\n"
+    derived += "  - {name: twice, value: 2 * count, doc: Twice as many.}\n"
+    tree.edit(trees.ARGMAX, "\nsupport:\n", f"\nderived:\n{derived}\nsupport:\n")
+    rule = f"require: {require}, allowed: so, field: InputTensor, decided: So., violate: {violate}"
+    tree.edit(trees.ARGMAX, "\nsemantics:\n", f"  - {{id: more, {rule}}}\n\nsemantics:\n")
+
+
+def test_rules_of_what_a_bad_tensor_gives_are_not_asked(small: trees.Tree) -> None:
+    """Derived values follow from its sizes, others from these: no size is 0 where a rule of tensors has failed."""
+    with_rule(small, "twice > 2", "{InputTensor.sizes: [1, 1]}")
+    assert (small("lint").code, small("lint").err) == (exits.OK, "")
+
+
+def test_rules_of_outputs_are_not_asked_of_inputs(small: trees.Tree) -> None:
+    with_rule(small, "InputTensor.alignment + twice < 16", "{InputTensor.alignment: 12}")
+    assert "it breaks alignment instead" in small("lint").err
+    small.edit(
+        trees.VOCABULARY, "violate: {alignment: 12}", "violate: {alignment: 12}\n    only: output"
+    )
+    assert (small("lint").code, small("lint").err) == (exits.OK, "")
+
+
 def test_comments_that_cut_nothing_off(tmp_path: Path, run: Run) -> None:
     """On lines of their own, behind keys, brackets, quotes and numbers."""
     tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)
