@@ -150,7 +150,7 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
     """Resolve one spec. What cannot be resolved is in the report and left out."""
     spec = source.spec
     reader = _Reader(source.document, tree, report, described=source.dialect == "directml")
-    reader.outputs = {field.name for field in spec.fields if field.kind == "output"}
+    reader.outputs = {field.name: field.optional for field in spec.fields if field.kind == "output"}
     defaults: dict[str, Expr] = {}
     derived: dict[str, Expr] = {}
     sizes: dict[str, Expr] = {}
@@ -185,7 +185,7 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
             keep(sizes, field.name, field.sizes, known, "ints", "fields", i, "sizes")
         if field.dtype is not None and field.chooses_dtype:
             keep(dtypes, field.name, field.dtype, names, "dtype", "fields", i, "dtype")
-        if field.kind == "output":
+        if field.kind == "output" and field.optional is None:
             known = known.also({field.name: "tensor"})
     rules = []
     for i, constraint in enumerate(spec.constraints):
@@ -222,7 +222,7 @@ class _Reader:
         self.shared = tree.vocabulary.constraints
         self.data_types = tree.vocabulary.data_types
         self.words = {word for enum in tree.vocabulary.enums.values() for word in enum.values}
-        self.outputs: Collection[str] = ()
+        self.outputs: Mapping[str, str | None] = {}  # with what asks for those that may be absent
 
     def expression(
         self,
@@ -243,6 +243,9 @@ class _Reader:
             if error.code == "E203" and name in later:
                 message = f"`{name}` is not derived above this"
                 help = "a derived value reads inputs, attributes, and derived values above it"
+            elif error.code == "E203" and self.outputs.get(name.partition(".")[0]) is not None:
+                message = f"`{name.partition('.')[0]}` is an output that may be absent"
+                help = "read what is always there"
             elif error.code == "E203" and name.partition(".")[0] in self.outputs:
                 message = f"`{name.partition('.')[0]}` is an output, whose sizes and data type follow from this"
                 help = "read inputs, attributes and derived values; `sizes` also outputs above it"

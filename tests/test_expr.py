@@ -596,14 +596,38 @@ def test_checks_that_take_too_long(small: Tree, monkeypatch: pytest.MonkeyPatch)
     assert "error[E202]: the constraints take too long" in result.err
 
 
+@pytest.mark.parametrize("reader", ["sizes", "kernel"])
+def test_what_may_be_absent_is_not_read(small: Tree, reader: str) -> None:
+    """By the sizes of another output and by what a kernel is told: they are computed where it is absent, too."""
+    other = "  - {name: Other, kind: output, type: tensor, doc: Another., sizes: OutputTensor.sizes, dtype: UINT32}\n"
+    small.edit(SPEC, "    dtype: UINT32\n", f"    dtype: UINT32\n    optional: wanted\n{other}")
+    if reader == "kernel":
+        small.edit(SPEC, "sizes: OutputTensor.sizes", "sizes: InputTensor.sizes")
+        small.edit(SPEC, "axes: {value: Axes", "axes: {value: OutputTensor.sizes")
+    message = "error[E203]: `OutputTensor` is an output that may be absent\n"
+    assert small("lint").err.count(message) == 1
+
+
+def with_case(tree: Tree, sizes: list[int]) -> None:
+    """Another operator, which gives the same for an input of these sizes."""
+    text = tree.text(SPEC).replace("_ARGMAX\n", "_ARGMIN\n", 1)
+    tree.write("specs/directml/argmin.yaml", text)
+    call = "{Axes: [], AxisDirection: INCREASING}"
+    case = f"cases: [{{sizes: {sizes}, this: {call}, that: {call}}}]"
+    entry = f"  - {{id: same, operator: directml/argmin, decided: So., says: So., {case}}}\n"
+    tree.edit(SPEC, "errata: []", f"equivalences:\n{entry}\nerrata: []")
+
+
+@pytest.mark.parametrize(("rank", "good"), [(0, False), (1, True), (8, True), (9, False)])
+def test_ranks_of_cases(small: Tree, rank: int, good: bool) -> None:
+    with_case(small, [1] * rank)
+    error = f"error[E224]: a case has an input of rank {rank}\n"
+    assert small("lint").err.count(error) == (0 if good else 1)
+
+
 def test_cases_that_take_too_long(small: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of an equivalence have a limit of their own, for each of the two operators."""
-    text = small.text(SPEC).replace("_ARGMAX\n", "_ARGMIN\n", 1)
-    small.write("specs/directml/argmin.yaml", text)
-    call = "{Axes: [0], AxisDirection: INCREASING}"
-    case = f"cases: [{{sizes: [2, 2], this: {call}, that: {call}}}]"
-    entry = f"  - {{id: same, operator: directml/argmin, decided: So., says: So., {case}}}\n"
-    small.edit(SPEC, "errata: []", f"equivalences:\n{entry}\nerrata: []")
+    with_case(small, [2, 2])
     few = iter([False, False, False, True])
     monkeypatch.setattr(selftest, "Budget", lambda: Budget(50) if next(few, False) else Budget())
     result = small("lint")
