@@ -608,6 +608,35 @@ def test_what_may_be_absent_is_not_read(small: Tree, reader: str) -> None:
     assert small("lint").err.count(message) == 1
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        (SPEC, "[d for d in Axes]", "[d for d in Axes if all(i < 9 for i in range(9))]"),
+        (trees.VOCABULARY, "all(s > 0 for s", "all(s > 0 and all(i < 9 for i in range(9)) for s"),
+    ],
+    ids=["derived", "tensors"],
+)
+def test_all_steps_are_counted(
+    small: Tree, monkeypatch: pytest.MonkeyPatch, file: str, old: str, new: str
+) -> None:
+    """Those of derived values, and of the rules of tensors."""
+    derived = "derived:\n  - {name: same, value: '[d for d in Axes]', doc: The same.}\n"
+    small.edit(SPEC, "\nsupport:\n", f"\n{derived}\nsupport:\n")
+    small.edit(SPEC, "no_repeats(Axes)", "no_repeats(same)")
+    budgets: list[Budget] = []
+
+    def budget() -> Budget:
+        budgets.append(Budget(10**6))
+        return budgets[-1]
+
+    monkeypatch.setattr(selftest, "Budget", budget)
+    assert small("lint").code == exits.OK
+    small.edit(file, old, new)
+    assert small("lint").code == exits.OK
+    fewer, more = (10**6 - b.steps for b in budgets)
+    assert more > fewer + 9
+
+
 def with_case(tree: Tree, sizes: list[int]) -> None:
     """Another operator, which gives the same for an input of these sizes."""
     text = tree.text(SPEC).replace("_ARGMAX\n", "_ARGMIN\n", 1)
@@ -659,6 +688,28 @@ def test_a_shared_constraint_is_as_large_as_its_arguments(
     small.edit(SPEC, "\nsupport:\n", f"\n{derived}\nsupport:\n")
     small.edit(SPEC, "good(Axes)", "good(many)")
     assert f"error[E204]: `good` does not fit its arguments: {message}" in small("lint").err
+
+
+def test_a_case_whose_sizes_cannot_be_computed(small: Tree) -> None:
+    """Its elements are not compared."""
+    with_case(small, [2, 2])
+    derived = "derived:\n  - {name: share, value: rank(InputTensor) // len(Axes), doc: A part.}\n"
+    small.edit(SPEC, "\nsupport:\n", f"\n{derived}\nsupport:\n")
+    small.edit(SPEC, "if d in Axes else", "if d in Axes and share > 0 else")
+    small.edit(SPEC, "axes: {value: Axes,", 'axes: {value: "[a for a in Axes if share > 0]",')
+    assert (small("lint").code, small("lint").err) == (exits.OK, "")
+
+
+def test_a_case_is_of_the_table_of_its_attributes(small: Tree) -> None:
+    text = small.text(SPEC)
+    start, end = text.index('  - since: "4.1"'), text.index("\nconstraints:")
+    out, tables = "OutputTensor: {ranks: 1..8, dtypes: [UINT32]}", ""
+    for word, ranks in (("DECREASING", "1..8"), ("INCREASING", "1..2")):
+        table = f"InputTensor: {{ranks: {ranks}, dtypes: [FLOAT32]}}, {out}"
+        tables += f'  - {{since: "3.0", when: {{AxisDirection: [{word}]}}, {table}}}\n'
+    small.write(SPEC, text[:start] + tables + text[end:])
+    with_case(small, [1, 1, 1])
+    assert "error[E224]: a case has an input of rank 3\n" in small("lint").err
 
 
 def test_derived_values_do_not_grow_without_end(small: Tree) -> None:
