@@ -18,6 +18,7 @@ from trees import ARGMAX, PROJECT, SENTENCE, Tree, clear_error, orphan
 
 from generator import cases, cli, decided, exits, lint, output, plan, selection, structure
 from generator.diagnostics import Report
+from generator.expr.evaluator import Budget
 from generator.prune import defined
 from generator.resolve import Operator
 
@@ -281,6 +282,32 @@ def test_case_tables_are_made_once(tree: Tree, monkeypatch: pytest.MonkeyPatch) 
     assert tree("generate").code == 0
     assert made
     assert len(made) == len(set(made))
+
+
+@pytest.mark.parametrize(("steps", "count"), [(9, 0), (10**6, 2)])
+def test_needs_that_take_too_long(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, steps: int, count: int
+) -> None:
+    """Those that are found within the limit are cases, and nothing fails."""
+    monkeypatch.setattr(cases, "Budget", lambda: Budget(steps))
+    assert tree("generate").code == exits.OK
+    assert tree.text(CASES).count('"index_fits",\n        "axes_') == count
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "alike"),
+    [
+        (0.1, "float64", True),
+        (0.1, "float32", False),
+        (0.1, "float16", False),
+        ([0.5, [3, 0.1]], "float16", False),
+        ([0.5, [3, 0.25]], "float16", True),
+        (100000001, "int32", True),
+    ],
+)
+def test_numbers_that_print_as_they_are_written(data: object, dtype: str, alike: bool) -> None:
+    """Of others a docstring would show more digits than the page."""
+    assert cases._printed_alike(data, dtype) == alike
 
 
 def test_check_hand_edited_with_manifest(generated: Tree) -> None:
