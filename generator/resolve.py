@@ -243,11 +243,11 @@ class _Reader:
             if error.code == "E203" and name in later:
                 message = f"`{name}` is not derived above this"
                 help = "a derived value reads inputs, attributes, and derived values above it"
-            elif error.code == "E203" and self.outputs.get(name.partition(".")[0]) is not None:
-                message = f"`{name.partition('.')[0]}` is an output that may be absent"
+            elif error.code == "E203" and self.outputs.get(name) is not None:
+                message = f"`{name}` is an output that may be absent"
                 help = "read what is always there"
-            elif error.code == "E203" and name.partition(".")[0] in self.outputs:
-                message = f"`{name.partition('.')[0]}` is an output, whose sizes and data type follow from this"
+            elif error.code == "E203" and name in self.outputs:
+                message = f"`{name}` is an output, whose sizes and data type follow from this"
                 help = "read inputs, attributes and derived values; `sizes` also outputs above it"
                 if path[-1] == "default":
                     help = "read inputs and attributes"

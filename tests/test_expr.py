@@ -695,7 +695,7 @@ def test_a_case_whose_sizes_cannot_be_computed(small: Tree) -> None:
     with_case(small, [2, 2])
     derived = "derived:\n  - {name: share, value: rank(InputTensor) // len(Axes), doc: A part.}\n"
     small.edit(SPEC, "\nsupport:\n", f"\n{derived}\nsupport:\n")
-    small.edit(SPEC, "if d in Axes else", "if d in Axes and share > 0 else")
+    small.edit(SPEC, "if d in Axes else", "if share > 0 and d in Axes else")
     small.edit(SPEC, "axes: {value: Axes,", 'axes: {value: "[a for a in Axes if share > 0]",')
     assert (small("lint").code, small("lint").err) == (exits.OK, "")
 
