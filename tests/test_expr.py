@@ -596,6 +596,21 @@ def test_checks_that_take_too_long(small: Tree, monkeypatch: pytest.MonkeyPatch)
     assert "error[E202]: the constraints take too long" in result.err
 
 
+@pytest.mark.parametrize(("type", "negative"), [("int", True), ("uint", False)])
+def test_fields_that_may_be_negative_are_no_index(small: Tree, type: str, negative: bool) -> None:
+    """Nor are entries of lists: in Python alone they would count from the end."""
+    fields = f"  - {{name: Place, kind: attribute, type: {type}, default: 0, doc: A place.}}\n"
+    fields += (
+        f"  - {{name: Places, kind: attribute, type: '{type}[]', default: '[0]', doc: More.}}\n"
+    )
+    small.edit(SPEC, "\nsupport:\n", f"{fields}\nsupport:\n")
+    for index in ("InputTensor.sizes[Place] > 0", "all(InputTensor.sizes[i] > 0 for i in Places)"):
+        text = small.text(SPEC)
+        small.edit(SPEC, "all(a < rank(InputTensor) for a in Axes)", index)
+        assert ("error[E202]: an index may not become negative" in small("lint").err) == negative
+        small.write(SPEC, text)
+
+
 @pytest.mark.parametrize("reader", ["sizes", "kernel"])
 def test_what_may_be_absent_is_not_read(small: Tree, reader: str) -> None:
     """By the sizes of another output and by what a kernel is told: they are computed where it is absent, too."""
