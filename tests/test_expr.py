@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -609,6 +610,15 @@ def test_fields_that_may_be_negative_are_no_index(small: Tree, type: str, negati
         small.edit(SPEC, "all(a < rank(InputTensor) for a in Axes)", index)
         assert ("error[E202]: an index may not become negative" in small("lint").err) == negative
         small.write(SPEC, text)
+
+
+def test_what_functions_are_not_told_is_shared_by_descriptions_alone(tree: Tree) -> None:
+    """A shared constraint may read it, where no function uses it."""
+    require = "require: all(a < rank(tensor) for a in axes)"
+    tree.edit(trees.VOCABULARY, require, f"{require[:-1]} if tensor.strides[0] >= 0)")
+    found = re.findall(r"error\[E203\]: (.*)\n *--> (specs/\w+/\w+)", tree("lint").err)
+    assert ("functions are not told `strides` of `x`", "specs/plain/argmax") in found
+    assert not any("directml" in file for _, file in found)
 
 
 @pytest.mark.parametrize("reader", ["sizes", "kernel"])
