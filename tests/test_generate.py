@@ -103,6 +103,8 @@ def test_foreign_files_stay(generated: Tree, manifest: str) -> None:
     generated.write("generated/notes", "dear\n")
     generated.write("generated/.DS_Store", "")
     generated.write("generated/specops/.tensor.py.swp", "")
+    for name in (".idea/notes", "specops/tensor.py~", "specops/__pycache__/tensor.pyc"):
+        generated.write(f"generated/{name}", "")
     before = generated.generated()
     result = generated("generate")
     assert (result.code, result.out) == (exits.ERRORS, "")
@@ -607,6 +609,42 @@ def test_a_folder_that_cannot_be_written(
     assert generated("generate").code == exits.OK
 
 
+def test_a_run_that_fails_forgets_no_hand_edit(
+    small: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of files that it was not asked for: neither these nor what was never generated are as generated then."""
+    text = small.text(ARGMAX).replace("_ARGMAX\n", "_ARGMIN\n", 1)
+    small.write("specs/directml/argmin.yaml", text)
+    assert small("generate").code == exits.OK
+    for name in ("specops/directml/argmin.py", "notes"):
+        small.write(f"generated/{name}", "by hand\n")
+    small.edit(ARGMAX, *SENTENCE)
+    real = os.replace
+
+    def fail(source: str, target: Path) -> None:
+        if target.name != "MANIFEST":
+            raise OSError(28, "No space left", source)
+        real(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail)
+        clear_error(small("generate", "argmax"))
+    refused = small("generate").err
+    assert "error[E301]: generated/specops/directml/argmin.py was edited by hand\n" in refused
+    assert "error[E301]: generated/notes belongs to no spec and is not in" in refused
+
+
+def test_an_orphan_that_somebody_removed(small: Tree) -> None:
+    """It is gone from the manifest, too."""
+    assert small("generate").code == exits.OK
+    orphan(small, "specops/old.py")
+    small.path("generated/specops/old.py").unlink()
+    assert small("check").code == exits.DIFFERENCES
+    assert small("generate").code == exits.OK
+    assert "specops/old.py" not in small.text("generated/MANIFEST")
+    assert small("check").code == exits.OK
+
+
 # --- determinism -----------------------------------------------------------------------------------------------------
 
 
@@ -800,9 +838,14 @@ def test_examples_are_short_and_give_no_defaults() -> None:
 def test_leftovers_are_tidied(generated: Tree) -> None:
     """Temporary files of a run that was killed go with the next run."""
     generated.write(f"generated/specops/{output._TEMPORARY}0abc12ef", "half")
+    others = [f"{output._TEMPORARY}notes", f"{output._TEMPORARY}1abc12ef/notes"]
+    for name in others:
+        generated.write(f"generated/{name}", "dear")
     assert generated("check").code == exits.OK
     assert generated("generate").code == exits.OK
-    assert not list(generated.root.rglob(f"{output._TEMPORARY}*"))
+    left = [p for p in generated.root.rglob(f"{output._TEMPORARY}*") if p.is_file()]
+    assert left == [generated.path(f"generated/{others[0]}")]
+    assert generated.text(f"generated/{others[1]}") == "dear"
 
 
 def test_each_helper_has_a_name_of_its_own() -> None:
