@@ -118,7 +118,7 @@ class Calls:
                 )
             else:
                 values[name] = replace(tensor, **{attribute: given})
-                if attribute == "strides" and "total_bytes" not in patch:
+                if attribute == "strides" and f"{name}.total_bytes" not in patch:
                     item = self.data_types[tensor.dtype].bytes
                     values[name] = replace(
                         values[name],

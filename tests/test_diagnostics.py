@@ -121,6 +121,28 @@ def test_rules_of_outputs_are_not_asked_of_inputs(small: trees.Tree) -> None:
     assert (small("lint").code, small("lint").err) == (exits.OK, "")
 
 
+@pytest.mark.parametrize(
+    ("violate", "good"),
+    [
+        ("{InputTensor.strides: [99, 1]}", True),
+        ("{InputTensor.total_bytes: 64, InputTensor.strides: [99, 1]}", False),
+        (
+            "{InputTensor.strides: [99, 1, 1], InputTensor.sizes: [1, 2, 1], OutputTensor.sizes: [1, 1, 1]}",
+            True,
+        ),
+    ],
+)
+def test_parts_of_a_changed_tensor(small: trees.Tree, violate: str, good: bool) -> None:
+    """Its buffer's size follows from its strides where it is not changed itself; sizes come first."""
+    rule = "field: total_bytes, require: tensor.total_bytes >= implied_bytes(tensor), allowed: so"
+    rule = f"  - {{id: held, {rule}, page: Here, violate: {{total_bytes: 0}}}}\n"
+    small.edit(trees.VOCABULARY, "\ndialects:\n", f"{rule}\ndialects:\n")
+    with_rule(small, "'InputTensor.strides[0] + twice < 20'", violate)
+    result = small("lint")
+    assert result.code == (exits.OK if good else exits.ERRORS), result.err
+    assert ("breaks more than `more`" in result.err) != good
+
+
 def test_comments_that_cut_nothing_off(tmp_path: Path, run: Run) -> None:
     """On lines of their own, behind keys, brackets, quotes and numbers."""
     tree = trees.Tree(shutil.copytree(BASE, tmp_path / "tree"), run)
