@@ -679,6 +679,24 @@ def test_ranks_of_cases(small: Tree, rank: int, good: bool) -> None:
     assert small("lint").err.count(error) == (0 if good else 1)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "good"), [([100000], True), ([100001], False), ([0, 100001], False), ([-1], False)]
+)
+def test_sizes_of_cases(small: Tree, sizes: list[int], good: bool) -> None:
+    with_case(small, sizes)
+    error = "error[E223]: an input of a case has from 0 to 100000 elements\n"
+    assert small("lint").err.count(error) == (0 if good else 1)
+
+
+@pytest.mark.parametrize("name", ["AxisCount", "InputTensor"])
+def test_what_cases_give(small: Tree, name: str) -> None:
+    """Attributes that a caller chooses: neither tensors nor lengths."""
+    with_case(small, [2, 2])
+    small.edit(SPEC, "this: {Axes: [],", f"this: {{{name}: 0, Axes: [],")
+    message = f"error[E203]: `{name}` is not an attribute of DML_OPERATOR_ARGMAX\n"
+    assert small("lint").err.count(message) == 1
+
+
 def test_cases_that_take_too_long(small: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of an equivalence have a limit of their own, for each of the two operators."""
     with_case(small, [2, 2])
