@@ -226,6 +226,16 @@ def test_check_orphan(generated: Tree) -> None:
     assert "-x = 1" in out
 
 
+@pytest.mark.parametrize(
+    ("lines", "more"), [(37, ""), (38, "... 1 more lines"), (99, "... 62 more lines")]
+)
+def test_a_long_difference_is_cut(lines: int, more: str) -> None:
+    """After its head of three lines and 37 others; what is left out is counted."""
+    shown = output.Difference("orphan", "a.py", "x\n" * lines, "").diff("no spec").split("\n")
+    assert len(shown) == 40 + bool(more)
+    assert shown[-1] == (more or "-x")
+
+
 def test_check_hand_edited(generated: Tree) -> None:
     text = generated.text(VALIDATOR)
     generated.write(VALIDATOR, text.replace("ranks=(1, 8)", "ranks=(1, 9)"))
