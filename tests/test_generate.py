@@ -644,6 +644,19 @@ def test_a_run_that_fails_forgets_no_hand_edit(
     assert "error[E301]: generated/notes belongs to no spec and is not in" in refused
 
 
+def test_a_folder_where_the_manifest_should_be(small: Tree) -> None:
+    assert small("generate").code == exits.OK
+    small.path("generated/MANIFEST").unlink()
+    small.path("generated/MANIFEST").mkdir()
+    small.edit(ARGMAX, *SENTENCE)
+    before = small.generated()
+    result = small("generate", "--force")
+    clear_error(result)
+    assert "a file is to be written here: remove the folder" in result.err
+    assert "; nothing was written\n" in result.err
+    assert small.generated() == before
+
+
 def test_an_orphan_that_somebody_removed(small: Tree) -> None:
     """It is gone from the manifest, too."""
     assert small("generate").code == exits.OK
