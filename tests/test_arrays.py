@@ -519,6 +519,13 @@ def test_what_stands_for_no_entry(value: Any) -> None:
     assert violation.allowed.startswith("an integer or a sequence of at most 64 integers from")
 
 
+@pytest.mark.parametrize("one", [1, np.int64(1), np.array(1)], ids=shown)
+def test_an_integer_that_is_no_list_of_one(one: Any) -> None:
+    assert refused(lambda: onnx.reduce_max(PAGE, axes=one)).allowed.endswith(", such as [1]")
+    with pytest.raises(ValidationError, match="to 4294967295 "):
+        TensorDesc("FLOAT32", untyped(-1)).empty()
+
+
 @pytest.mark.parametrize(
     ("field", "call"),
     [

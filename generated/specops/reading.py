@@ -85,6 +85,8 @@ def integers(
     allowed = f"a sequence of at most {MAX_ENTRIES} integers from {low} to {high}"
     if each is not None:
         allowed += f", one for each {each}, such as (2, 2)"
+    elif (number := _index(value)) is not None and low <= number <= high:
+        allowed += f", such as [{number}]"
     entries = _entries(value)
     if entries is None:
         raise NotUnderstood(shown(value), allowed)
