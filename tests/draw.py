@@ -199,7 +199,7 @@ LONG_PLANES = [  # of few rows, that are cut as of 256 bytes: the last piece who
 
 # Planes that are packed for every type, with their windows, strides, dilations, padding and outputs: of one item and of
 # several, the last of fewer planes; padding that is shared, longer than a window, none; windows with nothing else; more
-# rows of padding than windows begin in.
+# rows of padding than windows begin in; fewer elements in rows where none begins than a vector has lanes.
 PACKED = [
     ((700, 5, 5), ((3, 3), (1, 1), (1, 1), (1, 1), (5, 5))),
     ((3, 67, 4, 4), ((2, 2), (2, 2), (1, 1), (0, 0), (2, 2))),
@@ -211,6 +211,7 @@ PACKED = [
     ((35, 3, 1), ((2, 1), (1, 1), (1, 1), (0, 0), (3, 2))),
     ((1, 9, 2), ((9, 2), (1, 1), (1, 1), (8, 1), (9, 2))),
     ((130, 20, 2), ((33, 1), (1, 1), (1, 1), (32, 0), (20, 2))),
+    ((90, 8, 3), ((5, 1), (1, 1), (1, 1), (0, 0), (4, 3))),
 ]
 
 
