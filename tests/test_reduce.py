@@ -728,6 +728,28 @@ def test_between_forbidden_pages(name: str, function: str, monkeypatch: pytest.M
         assert results.surroundings_kept(out)
 
 
+@pytest.mark.parametrize(("name", "function"), [("FLOAT32", "sum"), ("FLOAT16", "max")])
+def test_states_before_a_forbidden_page(
+    name: str, function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing behind the states of parts is read or written."""
+    arena = Arena()
+
+    def empty(size: int, dtype: type[np.uint8]) -> np.ndarray:
+        return arena.place_packed((size,), np.dtype(dtype), True)
+
+    monkeypatch.setattr(machine, "PART_BYTES", 48)
+    for shape, axes in (((1, 3000), (1,)), ((3, 3000), (1,)), ((3000, 17), (0,)), ((300, 1), (0,))):
+        kernel = operator(name, function, shape, axes, "propagates")
+        x = np.ones(shape, numpy_type(name))
+        out = np.zeros(reduced_shape(shape, axes, True), x.dtype)
+        kernel(x, out)  # makes the plan
+        with monkeypatch.context() as patch:
+            patch.setattr(np, "empty", empty)
+            kernel(x, out)
+        assert (out == (x.size // out.size if function == "sum" else 1)).all()
+
+
 @pytest.mark.parametrize("name", ["FLOAT32", "FLOAT16", "UINT8", "INT64"])
 def test_elements_apart(name: str) -> None:
     """Every element, every second, to every fifth: those are read, and nothing behind the last, where a page ends."""
@@ -774,6 +796,20 @@ def test_columns_that_adjoin_in_the_input_only(channels: int, several: int) -> N
     kernel = operator("FLOAT32", "sum", (2, 8, 100, channels), (1,), "propagates")
     kept = [Axis(100, 4 * channels, 4), Axis(channels, 4, 400)]
     assert kernel._columns(kept, [Axis(8, 400 * channels, 0)]).several == several
+
+
+def test_rows_with_gaps_are_not_taken_as_one() -> None:
+    """Rows of columns, and those of groups beside each other, are taken as one where they adjoin, and not too long."""
+    random = np.random.default_rng(8)
+    for shape in ((3, 4, 6, 5), (2, 3, 60, 100)):
+        x = random.integers(0, 9, shape).astype(np.float32)
+        for given in (x, x[:, :, :-1]):
+            sums = run("FLOAT32", "sum", given, (0, 2))
+            np.testing.assert_array_equal(sums, given.sum((0, 2)))
+        # Its rows lie as far apart as if its columns adjoined.
+        repeated = np.broadcast_to(x[0, 0, :, :1], shape[2:])
+        sums = run("FLOAT32", "sum", repeated, (0,))
+        np.testing.assert_array_equal(sums, repeated.sum(0))
 
 
 def memory_calls() -> Iterator[Call]:
