@@ -126,6 +126,8 @@ def test_a_description_too_large_for_memory() -> None:
     with pytest.raises(NoMemoryError, match="no memory for TensorDesc") as caught:
         far.empty()
     assert isinstance(caught.value, SpecopsError) and isinstance(caught.value, MemoryError)
+    with pytest.raises(NoMemoryError, match="no memory for out of sizes"):  # NumPy: ValueError
+        specops.max_unpool(np.ones(2, np.float32), np.arange(2), (2**31, 2**31, 4))
 
 
 def test_a_kernel_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
