@@ -697,6 +697,10 @@ def test_the_data_type_of_an_output_is_that_of_its_array() -> None:
     outs = np.zeros((1, 1, 3, 4), np.float32), np.zeros((1, 1, 3, 4), np.uint64)
     assert dml.max_pooling2(image, [2, 2], strides=[2, 2], indices=True, out=outs) is outs
     assert outs[1][0, 0, 1].tolist() == [16, 18, 20, 22]
+    for dtype in (np.uint32, np.uint64):
+        several = [outs[0], np.zeros((1, 1, 3, 4), dtype)]
+        dml.max_pooling2(image, [2, 2], strides=[2, 2], indices=True, out=several)
+        assert several[1][0, 0, 1].tolist() == [16, 18, 20, 22]
     pair = collections.namedtuple("pair", "elements indices")
     named = pair(*outs)
     assert dml.max_pooling2(image, [2, 2], strides=[2, 2], indices=True, out=named) is named
@@ -1119,7 +1123,7 @@ def test_a_sequence_that_never_ends() -> None:
 
 
 class Lies(np.ndarray):
-    """Memory that may not be written to, and elements that overlap."""
+    """Memory that may not be written to, elements that overlap, and of another type."""
 
     @property
     def flags(self) -> Any:
@@ -1128,6 +1132,10 @@ class Lies(np.ndarray):
     @property
     def size(self) -> int:
         return 1
+
+    @property
+    def dtype(self) -> Any:
+        return np.dtype(np.float16)
 
 
 class Endless(list[Any]):
