@@ -410,6 +410,20 @@ def test_whole_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
+def test_two_elements_apart_are_no_whole_plane() -> None:
+    """A dilated window of as many elements as a plane has reaches beyond it."""
+    x = np.array([[[1, 2, 3], [4, 5, 6]]], np.float32)
+    check_pool(
+        np.random.default_rng(1),
+        "FLOAT32",
+        x,
+        Windows((2, 3), (1, 1), (2, 1), (0, 0), (1, 1)),
+        "ignored",
+        "row_major",
+        "UINT32",
+    )
+
+
 @pytest.mark.parametrize("name", TYPES)
 def test_packed_planes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small planes that adjoin are packed where the processor can; those with gaps between rows are not."""
@@ -443,6 +457,19 @@ def test_transposed_planes(
     assert len(taken) == calls
 
 
+def test_transposed_planes_of_many_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of them than of channels, which lie side by side: each is an item."""
+    transpose_short_windows(monkeypatch)
+    taken = noted(monkeypatch, max_pool_lowering, "_TRANSPOSED")
+    windows = Windows((3, 3), (1, 1), (1, 1), (1, 1), (9, 9))
+    x = np.moveaxis(values(np.random.default_rng(1), "FLOAT32", (20, 9, 9, 16)), -1, 1)
+    expected, _ = windows.expected(x, "ignored", "row_major")
+    out = np.zeros_like(x)
+    lowered(windows, "FLOAT32", x.shape, "ignored", "row_major", None)(x, out)
+    check_values(out, expected, False)
+    assert len(taken) == 1
+
+
 @pytest.mark.parametrize("name", ["INT8", "FLOAT16", "FLOAT32", "INT64"])
 def test_planes_that_are_not_transposed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     transpose_short_windows(monkeypatch)
@@ -458,6 +485,11 @@ def test_planes_that_are_not_transposed(name: str, monkeypatch: pytest.MonkeyPat
         out = np.empty((64, 9, 10), x.dtype)[..., 1:]
         lowered(windows, name, given.shape, "ignored", "row_major", None)(given, out)
         check_values(out, windows.expected(given, "ignored", "row_major")[0], False)
+    # One plane less than a vector has lanes: the vector would begin before the first.
+    fewer = (max_pool_kernel.VECTOR_BYTES // numpy_type(name).itemsize - 1, 9, 9)
+    check_pool(
+        random, name, values(random, name, fewer), windows, "ignored", "row_major", "UINT32", "c"
+    )
     assert not taken
 
 
