@@ -228,6 +228,16 @@ def test_order_of_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     check_split(name, 2, monkeypatch)
 
 
+def test_parts_of_several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same where each part is several runs: all of them are searched."""
+    monkeypatch.setattr(planes, "CORE_CACHE_BYTES", 0)
+    monkeypatch.setattr(planes, "RUN_BYTES", 0)
+    for seed, last in itertools.product(range(4), (False, True)):
+        random = np.random.default_rng(seed)
+        x = values(random, "FLOAT32", (4, 6, 3, 40))[..., :33]
+        check_lowering(random, "FLOAT32", x, (0, 2, 3), last, "INT64")
+
+
 def check_split(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random cases, half of them with the last item first, give what NumPy gives."""
     for number in range(100):
