@@ -307,6 +307,9 @@ def test_marks_of_rows_in_columns(name: str, past: int, monkeypatch: pytest.Monk
             expected = hardmax(x, (1,), "ignored")
             assert np.array_equal(bits(out.array), bits(expected)), f"{kind} {shape}"
             out.check_surroundings()
+        last_first = np.empty(shape, x.dtype)[::-1]  # its rows are as those of others
+        operator(name, shape, (1,), "ignored")(given, last_first)
+        assert np.array_equal(bits(last_first), bits(expected)), shape
     assert len(made) >= 6
 
 
