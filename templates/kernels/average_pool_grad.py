@@ -27,7 +27,7 @@ from memory import (
     split,
 )
 from plane_sets import plane_set, plane_sets
-from pool_line import Pieces, Planes, clear_states
+from pool_line import Pieces, Planes, clear_states, lane_runs
 from pool_settings import (
     BATCH,
     BUFFER,
@@ -135,11 +135,7 @@ def _add_quotients_of(settings, spatial, planes, line, address, n, columns, divi
                 value /= get_sum(divisors, i, kind) * scale
                 add_to_sum(line_at, i, value, kind)
         return
-    runs, n_run = n, columns
-    if pitch == 1:
-        runs, n_run = 1, n
-    elif columns == pitch and step == pitch * element_bytes:
-        runs, n_run = 1, n * pitch
+    runs, n_run = lane_runs(pitch, columns, n, step == pitch * element_bytes)
     for i in range(runs):
         away = i * pitch * size
         line_at, start = line + away, address + i * step

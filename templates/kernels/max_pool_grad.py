@@ -36,7 +36,7 @@ from memory import (
     split,
 )
 from plane_sets import plane_set, plane_sets
-from pool_line import clear_states, copy_element
+from pool_line import clear_states, copy_element, lane_runs
 from pool_settings import (
     BATCH,
     INDEX_BYTES,
@@ -337,13 +337,9 @@ def _store_block(settings, spatial, blocks, block, sums, target, planes, plane_o
     n, step = axis_of(blocks, inner, CUT_COLUMNS)[COUNT], axis_of(out_steps, inner, COLUMNS)[0]
     if dense != 0:
         n, step = block, dense
-    # Positions as runs of lanes, or all in one run.
-    runs, length, run_out, element_out = n, planes.lanes, step, settings[LANE_OUT]
-    lanes_adjoin = planes.lanes == pitch and element_out == element_bytes
-    if pitch == 1:
-        runs, length, element_out = 1, n, step
-    elif lanes_adjoin and step == pitch * element_bytes:
-        runs, length = 1, n * pitch
+    element_out = step if pitch == 1 else settings[LANE_OUT]
+    adjoin = element_out == element_bytes and step == pitch * element_bytes
+    runs, length = lane_runs(pitch, planes.lanes, n, adjoin)
     count = planes.count
     whole = runs == 1 and n == block and element_out == element_bytes
     if whole and plane_out == length * element_bytes:
@@ -354,7 +350,7 @@ def _store_block(settings, spatial, blocks, block, sums, target, planes, plane_o
                 target + p * plane_out + _row_of(blocks, settings[SPATIAL], out_steps, row),
                 sums + (p * block + row * n) * row_bytes,
                 runs,
-                run_out,
+                step,
                 row_bytes,
                 length,
                 element_out,

@@ -1381,6 +1381,19 @@ class Indices(NamedTuple):
     size: Any
 
 
+@inlined
+def lane_runs(pitch, lanes, places, adjoin):
+    """How many runs the `lanes` of so many places of a line are, and the elements of each.
+
+    `adjoin`: where a place has `pitch` lanes, as all do but in the last set of planes, the next one's follow.
+    """
+    if pitch == 1:
+        return 1, places
+    if adjoin and lanes == pitch:
+        return 1, places * pitch
+    return places, lanes
+
+
 # Bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03.
 AHEAD = 32768
 _AHEAD_IN_ROW = (
@@ -3186,12 +3199,10 @@ def _make_lines(
     step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
     row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
     places = span.high - span.low
-    # Contiguous runs of elements in each row of the input, and whether their positions count up.
-    runs, n, along = places, lanes, 0
-    if pitch == 1:
-        runs, n, along = 1, places, 1
-    elif settings[INDEX_BYTES] == 0 and lanes == pitch and step == pitch * element_bytes:
-        runs, n = 1, places * pitch
+    # Of each row of the input. Positions of places count up, those of lanes do not.
+    adjoin = settings[INDEX_BYTES] == 0 and step == pitch * element_bytes
+    runs, n = lane_runs(pitch, lanes, places, adjoin)
+    along = 1 if pitch == 1 else 0
     source += window.offset + (span.start + span.low) * step
     # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.
     done = 0 if places > 0 else line_rows.count
@@ -3483,44 +3494,6 @@ def _scatter_found(
         store_element(index_target + i * index_step, index, settings[INDEX_BYTES])
 
 
-@helper
-def _store_positions(
-    settings, spatial, outputs, places, planes, line_at, pieces, _scratch, kind, rule
-):
-    """Store the positions, side by side, of an item's outputs, for the gradient: a quarter less to compile."""
-    inner = settings[SPATIAL] - 1
-    axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
-    pitch, size = settings[PITCH], state_size(kind)
-    line, row = settings[LINE] * size, row_axis[OTHER_STEP]
-    # All lines at once, each of them one run, or one by one, a run for each place.
-    turns, turn_line, turn_row = 1, 0, 0
-    runs, run_line, run_row, n_run = outputs.rows, line, row, outputs.columns
-    if pitch > 1:
-        turns, turn_line, turn_row = outputs.rows, line, row
-        runs, run_line = outputs.columns, axis[STRIDE] * pitch * size
-        run_row, n_run = axis[OTHER_STEP], outputs.lanes
-        pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
-    for turn in range(turns):
-        store_found(
-            None,
-            Destination(places.other + turn * turn_row, planes.other, run_row),
-            Runs(
-                line=line_at + turn * turn_line,
-                planes=planes.count,
-                plane_line=planes.line,
-                count=runs,
-                line_step=run_line,
-                n=n_run,
-                pieces=pieces,
-            ),
-            Indices(places.origin, 0, 0, 8),
-            rule.flip,
-            False,
-            kind,
-            rule,
-        )
-
-
 class Layout(NamedTuple):
     """How an item's outputs are stored: lines one by one, the runs of each at once; or all lines, one run of each."""
 
@@ -3538,6 +3511,72 @@ class Layout(NamedTuple):
 
 
 @helper
+def _layout(settings, spatial, outputs, adjoin, kind):
+    """`adjoin`: all PITCH lanes of a place and those of the next do, in the line and in the outputs."""
+    inner, pitch = settings[SPATIAL] - 1, settings[PITCH]
+    axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
+    line_step = settings[LINE] * state_size(kind)
+    runs, n = lane_runs(pitch, outputs.lanes, outputs.columns, adjoin)
+    weight, plane_step = (settings[LANE_WEIGHT], element_size(kind)) if pitch > 1 else (0, 0)
+    if runs == 1:
+        return Layout(
+            lines=1,
+            line_step=0,
+            line_out=0,
+            line_index=0,
+            runs=outputs.rows,
+            run_step=line_step,
+            run_out=row_axis[OUT_STEP],
+            run_index=row_axis[OTHER_STEP],
+            n=n,
+            weight=weight,
+            plane_step=plane_step,
+        )
+    return Layout(
+        lines=outputs.rows,
+        line_step=line_step,
+        line_out=row_axis[OUT_STEP],
+        line_index=row_axis[OTHER_STEP],
+        runs=runs,
+        run_step=axis[STRIDE] * pitch * state_size(kind),
+        run_out=axis[OUT_STEP],
+        run_index=axis[OTHER_STEP],
+        n=n,
+        weight=weight,
+        plane_step=plane_step,
+    )
+
+
+@helper
+def _store_positions(
+    settings, spatial, outputs, places, planes, line_at, pieces, _scratch, kind, rule
+):
+    """Store the positions, side by side, of an item's outputs, for the gradient: a quarter less to compile."""
+    layout = _layout(settings, spatial, outputs, False, kind)
+    if settings[PITCH] > 1:
+        pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
+    for line in range(layout.lines):
+        store_found(
+            None,
+            Destination(places.other + line * layout.line_index, planes.other, layout.run_index),
+            Runs(
+                line=line_at + line * layout.line_step,
+                planes=planes.count,
+                plane_line=planes.line,
+                count=layout.runs,
+                line_step=layout.run_step,
+                n=layout.n,
+                pieces=pieces,
+            ),
+            Indices(places.origin, 0, 0, 8),
+            rule.flip,
+            False,
+            kind,
+            rule,
+        )
+
+
+@helper
 def _is_plain(settings, axis, element_bytes):
     """Whether states that stand side by side in a line do so in the outputs."""
     step, index_step, index_bytes = axis[OUT_STEP], axis[OTHER_STEP], settings[INDEX_BYTES]
@@ -3547,48 +3586,18 @@ def _is_plain(settings, axis, element_bytes):
     return step == element_bytes and indices_do and settings[COLUMN_MAJOR] == 0
 
 
-@helper
-def _layout(settings, axis, row_axis, outputs, one_run, line_step, size, element_bytes):
-    """`one_run`: the lanes of all places of a line adjoin, with their outputs."""
-    pitch, row_out, row_index = settings[PITCH], row_axis[OUT_STEP], row_axis[OTHER_STEP]
-    n, weight, plane_step = outputs.columns, 0, 0
-    if pitch > 1:
-        n = outputs.columns * pitch if one_run else outputs.lanes
-        weight, plane_step = settings[LANE_WEIGHT], element_bytes
-    if pitch == 1 or one_run or outputs.columns == 1:
-        return Layout(
-            1, 0, 0, 0, outputs.rows, line_step, row_out, row_index, n, weight, plane_step
-        )
-    return Layout(
-        lines=outputs.rows,
-        line_step=line_step,
-        line_out=row_out,
-        line_index=row_index,
-        runs=outputs.columns,
-        run_step=axis[STRIDE] * pitch * size,
-        run_out=axis[OUT_STEP],
-        run_index=axis[OTHER_STEP],
-        n=n,
-        weight=weight,
-        plane_step=plane_step,
-    )
-
-
 def _storing(indexed: bool) -> Any:
     """Store the outputs of an item, whose states are yet to be joined of pieces; with their indices if `indexed`."""
 
     @helper
     def store(settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, rule):
-        inner, spare = settings[SPATIAL] - 1, scratch.spare
-        size, element_bytes = state_size(kind), element_size(kind)
-        pitch, index_bytes = settings[PITCH], settings[INDEX_BYTES]
-        axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
+        spare, pitch, index_bytes = scratch.spare, settings[PITCH], settings[INDEX_BYTES]
+        axis, element_bytes = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS), element_size(kind)
         blank = narrowed(settings[BLANK], rule.flip)
         plain = _is_plain(settings, axis, element_bytes)
-        one_run = not indexed and plain and axis[STRIDE] == 1 and outputs.lanes == pitch
-        one_run = one_run and axis[OUT_STEP] == pitch * element_bytes
-        line_step = settings[LINE] * size
-        layout = _layout(settings, axis, row_axis, outputs, one_run, line_step, size, element_bytes)
+        adjoin = not indexed and plain and axis[STRIDE] == 1
+        adjoin = adjoin and axis[OUT_STEP] == pitch * element_bytes
+        layout = _layout(settings, spatial, outputs, adjoin, kind)
         if pitch > 1:
             pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
         # All planes at once, or, where there is more to do in one of them, one by one.

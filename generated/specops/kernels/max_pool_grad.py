@@ -941,6 +941,19 @@ def _runs(
         of_whole(vector, lambda: of_few(vector))
 
 
+@inlined
+def lane_runs(pitch, lanes, places, adjoin):
+    """How many runs the `lanes` of so many places of a line are, and the elements of each.
+
+    `adjoin`: where a place has `pitch` lanes, as all do but in the last set of planes, the next one's follow.
+    """
+    if pitch == 1:
+        return 1, places
+    if adjoin and lanes == pitch:
+        return 1, places * pitch
+    return places, lanes
+
+
 # Bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03.
 AHEAD = 32768
 
@@ -1706,13 +1719,9 @@ def _store_block(settings, spatial, blocks, block, sums, target, planes, plane_o
     n, step = axis_of(blocks, inner, CUT_COLUMNS)[COUNT], axis_of(out_steps, inner, COLUMNS)[0]
     if dense != 0:
         n, step = block, dense
-    # Positions as runs of lanes, or all in one run.
-    runs, length, run_out, element_out = n, planes.lanes, step, settings[LANE_OUT]
-    lanes_adjoin = planes.lanes == pitch and element_out == element_bytes
-    if pitch == 1:
-        runs, length, element_out = 1, n, step
-    elif lanes_adjoin and step == pitch * element_bytes:
-        runs, length = 1, n * pitch
+    element_out = step if pitch == 1 else settings[LANE_OUT]
+    adjoin = element_out == element_bytes and step == pitch * element_bytes
+    runs, length = lane_runs(pitch, planes.lanes, n, adjoin)
     count = planes.count
     whole = runs == 1 and n == block and element_out == element_bytes
     if whole and plane_out == length * element_bytes:
@@ -1723,7 +1732,7 @@ def _store_block(settings, spatial, blocks, block, sums, target, planes, plane_o
                 target + p * plane_out + _row_of(blocks, settings[SPATIAL], out_steps, row),
                 sums + (p * block + row * n) * row_bytes,
                 runs,
-                run_out,
+                step,
                 row_bytes,
                 length,
                 element_out,

@@ -34,6 +34,7 @@ from pool_line import (
     fold_line,
     join_rows,
     join_rows_apart,
+    lane_runs,
 )
 from pool_settings import (
     BATCH,
@@ -225,12 +226,10 @@ def _make_lines(
     step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
     row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
     places = span.high - span.low
-    # Contiguous runs of elements in each row of the input, and whether their positions count up.
-    runs, n, along = places, lanes, 0
-    if pitch == 1:
-        runs, n, along = 1, places, 1
-    elif settings[INDEX_BYTES] == 0 and lanes == pitch and step == pitch * element_bytes:
-        runs, n = 1, places * pitch
+    # Of each row of the input. Positions of places count up, those of lanes do not.
+    adjoin = settings[INDEX_BYTES] == 0 and step == pitch * element_bytes
+    runs, n = lane_runs(pitch, lanes, places, adjoin)
+    along = 1 if pitch == 1 else 0
     source += window.offset + (span.start + span.low) * step
     # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.
     done = 0 if places > 0 else line_rows.count

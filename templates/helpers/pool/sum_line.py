@@ -15,7 +15,7 @@ from few_lanes import _load_few, _store_few
 from half import _like
 from loops import _cases
 from memory import NEAR_STEPS, _load, _pointer, _shuffled, _splat, _store, element_size, split
-from pool_line import Destination, Pieces, Planes, Runs, _fold_runs, copy_element
+from pool_line import Destination, Pieces, Planes, Runs, _fold_runs, copy_element, lane_runs
 from pool_settings import LANE_OUT, LINE, PAST, PITCH, SPATIAL
 from pool_state import state_size
 from state_lanes import _least
@@ -382,21 +382,17 @@ def write_lines(
     size, element_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
     line_step, line_out = settings[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
     step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
-    # One run of a line's places for each line, or runs of the lanes of its places.
-    runs, n_run, run_out, along, column_step, row_step = rows, columns, line_out, line_step, 0, size
-    again = 1
+    element_out = step if pitch == 1 else settings[LANE_OUT]
+    adjoin = pieces.stride == 1 and element_out == element_bytes and step == pitch * element_bytes
+    runs, n_run = lane_runs(pitch, lanes, columns, adjoin)
+    again, run_out, along = rows, step, pieces.stride * pitch * size
+    column_step, row_step = pitch * size, 0
+    if runs == 1:  # all lines at once, each of them one run
+        again, runs = 1, rows
+        run_out, along, column_step, row_step = line_out, line_step, 0, size
     if pitch > 1:
-        whole = pieces.stride == 1 and lanes == pitch and settings[LANE_OUT] == element_bytes
-        if whole and step == pitch * element_bytes:
-            n_run = columns * pitch
-            step = element_bytes
-        else:
-            again, runs, n_run = rows, columns, lanes
-            run_out, along, row_step = step, pieces.stride * pitch * size, 0
-            column_step = pitch * size
-            step = settings[LANE_OUT]
         pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
-    plain = step == element_bytes
+    plain = element_out == element_bytes
     together = planes.count if plain else 1
     doubtful = False
     for turn in range(planes.count // together * again):
@@ -426,5 +422,7 @@ def write_lines(
             doubtful = doubtful or unsure
             if not plain:
                 for i in range(n_run):
-                    copy_element(to + r * run_out + i * step, spare + i * element_bytes, kind)
+                    copy_element(
+                        to + r * run_out + i * element_out, spare + i * element_bytes, kind
+                    )
     return doubtful
