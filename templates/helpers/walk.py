@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from compiled import helper
+from compiled import helper, inlined
 from order_key import Rule
 
 
@@ -32,6 +32,15 @@ def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
         return builder.gep(table, [builder.mul(d, columns)])
 
     return table(table, types.int64, types.int64), codegen
+
+
+@inlined
+def product_of(table, rows, columns, column):
+    """The product of one of so many columns of a table of integers, over its first rows."""
+    product = 1
+    for d in range(rows):
+        product *= axis_of(table, d, columns)[column]
+    return product
 
 
 @intrinsic

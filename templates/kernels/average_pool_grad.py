@@ -55,7 +55,7 @@ from sum_line import (
     write_lines,
 )
 from sums import Sums
-from walk import axis_of, integers
+from walk import axis_of, integers, product_of
 from windows import COLUMNS, OUT_SIZE, OUT_STEP, PADDING, SIZE, STEP, STRIDE, WINDOW
 
 # Columns of a table of the windows that hold a position, with a row for each axis: how many, and which is the first.
@@ -251,9 +251,7 @@ def lines(dtype, width):
         axis = axis_of(spatial, inner, COLUMNS)
         n, window, stride = axis[SIZE], axis[WINDOW], axis[STRIDE]
         size, element_bytes = state_size(kind), element_size(kind)
-        rows = 1
-        for d in range(inner):
-            rows *= axis_of(spatial, d, COLUMNS)[SIZE]
+        rows = product_of(spatial, inner, COLUMNS, SIZE)
         tiles, blocks = ceildiv(n, tile), ceildiv(rows, share)
         sets = plane_sets(settings, batch, settings[PLANES])
         batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
@@ -291,9 +289,8 @@ def whole(dtype, width):
         settings, batch, spatial = pool_tables(walk)
         axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         n, step, out_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OUT]
-        divisor, planes = divisor_of(spatial, settings[SPATIAL], 0), 1
-        for d in range(settings[BATCH]):
-            planes *= axis_of(batch, d, BATCH_COLUMNS)[BATCH_SIZE]
+        divisor = divisor_of(spatial, settings[SPATIAL], 0)
+        planes = product_of(batch, settings[BATCH], BATCH_COLUMNS, BATCH_SIZE)
         first, stop = begin * settings[SHARE], least(end * settings[SHARE], planes)
         while first < stop:
             row, digit = split(first, n)
@@ -321,9 +318,7 @@ def direct(dtype):
         axes, share = settings[SPATIAL], settings[SHARE]
         memory = allocate(8 * HOLDER_COLUMNS * axes)
         held = integers(memory)
-        elements = 1
-        for d in range(axes):
-            elements *= axis_of(spatial, d, COLUMNS)[SIZE]
+        elements = product_of(spatial, axes, COLUMNS, SIZE)
         blocks = ceildiv(elements, share)
         for item in range(begin, end):
             plane, low = split(item, blocks)

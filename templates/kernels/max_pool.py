@@ -70,7 +70,7 @@ from pool_settings import (
 from pool_state import state_size
 from pool_transposed import transposed_chunk, transposed_elements
 from pool_walk import TABLE, line_chunk
-from walk import axis_of, integers, lane_types, narrowed, rule_of
+from walk import axis_of, integers, lane_types, narrowed, product_of, rule_of
 from window_group import edge_bytes
 from windows import (
     BOX_COLUMNS,
@@ -363,9 +363,7 @@ def direct(width, is_float):
         before = WINNERS_EDGES * edge_bytes(settings[EDGE])
         scratch = allocate(before + 8 * BOX_COLUMNS * axes)
         box = integers(scratch + before)
-        outputs = 1
-        for d in range(axes):
-            outputs *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
+        outputs = product_of(spatial, axes, COLUMNS, OUT_SIZE)
         blocks = ceildiv(outputs, share)
         for item in range(begin, end):
             outer, row = split(item, blocks)

@@ -10,7 +10,7 @@ import numpy as np
 from batch import BATCH_COLUMNS, BATCH_OTHER, BATCH_SIZE, BATCH_STEP, offsets_of
 from compiled import entry, helper, separate
 from memory import element_size, least, load_index, load_integer, split, store_integer
-from walk import axis_of, integers, lane_types
+from walk import axis_of, integers, lane_types, product_of
 from zero import zero_bytes
 
 # A walk is made of these settings, then two tables of axes: of the input, with the indices' strides, and of the output.
@@ -101,9 +101,7 @@ def unpool(width):
         table = axis_of(given, settings[GIVEN_AXES], BATCH_COLUMNS)
         axis = axis_of(given, inner, BATCH_COLUMNS)
         n, step, index_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OTHER]
-        total = n
-        for d in range(inner):
-            total *= axis_of(given, d, BATCH_COLUMNS)[BATCH_SIZE]
+        total = n * product_of(given, inner, BATCH_COLUMNS, BATCH_SIZE)
         share, own = settings[SHARE], settings[GIVEN_SHARE]
         together = 1 if own > 0 else end - begin
         stray = False

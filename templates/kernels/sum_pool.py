@@ -26,7 +26,7 @@ from sum_line import OutputBlock, load_float, set_sums, store_float, write_lines
 from sum_run import RUN_BYTES
 from sum_window import SUMS_EDGES, doubles, sums_together, window_norm, window_sum
 from sums import Sums
-from walk import axis_of, integers
+from walk import axis_of, integers, product_of
 from window_group import edge_bytes
 from windows import BOX_COLUMNS, COLUMNS, OUT_SIZE, OUT_STEP, window_of
 
@@ -172,9 +172,7 @@ def direct(dtype):
         before = SUMS_EDGES * edge_bytes(settings[EDGE]) + RUN_BYTES
         scratch = allocate(before + 8 * BOX_COLUMNS * axes)
         box = integers(scratch + before)
-        outputs = 1
-        for d in range(axes):
-            outputs *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
+        outputs = product_of(spatial, axes, COLUMNS, OUT_SIZE)
         blocks = ceildiv(outputs, share)
         for item in range(begin, end):
             plane, position = split(item, blocks)

@@ -426,6 +426,15 @@ def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
     return table(table, types.int64, types.int64), codegen
 
 
+@inlined
+def product_of(table, rows, columns, column):
+    """The product of one of so many columns of a table of integers, over its first rows."""
+    product = 1
+    for d in range(rows):
+        product *= axis_of(table, d, columns)[column]
+    return product
+
+
 # Columns of a table, with a row for each axis, outermost first: its size, and what a step along it adds in the input,
 # the output and the other array (bytes), and to an index.
 BATCH_SIZE, BATCH_STEP, BATCH_OUT, BATCH_OTHER, BATCH_WEIGHT = 0, 1, 2, 3, 4
@@ -2012,9 +2021,7 @@ def lines(dtype, width):
         axis = axis_of(spatial, inner, COLUMNS)
         n, window, stride = axis[SIZE], axis[WINDOW], axis[STRIDE]
         size, element_bytes = state_size(kind), element_size(kind)
-        rows = 1
-        for d in range(inner):
-            rows *= axis_of(spatial, d, COLUMNS)[SIZE]
+        rows = product_of(spatial, inner, COLUMNS, SIZE)
         tiles, blocks = ceildiv(n, tile), ceildiv(rows, share)
         sets = plane_sets(settings, batch, settings[PLANES])
         batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
@@ -2052,9 +2059,8 @@ def whole(dtype, width):
         settings, batch, spatial = pool_tables(walk)
         axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         n, step, out_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OUT]
-        divisor, planes = divisor_of(spatial, settings[SPATIAL], 0), 1
-        for d in range(settings[BATCH]):
-            planes *= axis_of(batch, d, BATCH_COLUMNS)[BATCH_SIZE]
+        divisor = divisor_of(spatial, settings[SPATIAL], 0)
+        planes = product_of(batch, settings[BATCH], BATCH_COLUMNS, BATCH_SIZE)
         first, stop = begin * settings[SHARE], least(end * settings[SHARE], planes)
         while first < stop:
             row, digit = split(first, n)
@@ -2082,9 +2088,7 @@ def direct(dtype):
         axes, share = settings[SPATIAL], settings[SHARE]
         memory = allocate(8 * HOLDER_COLUMNS * axes)
         held = integers(memory)
-        elements = 1
-        for d in range(axes):
-            elements *= axis_of(spatial, d, COLUMNS)[SIZE]
+        elements = product_of(spatial, axes, COLUMNS, SIZE)
         blocks = ceildiv(elements, share)
         for item in range(begin, end):
             plane, low = split(item, blocks)

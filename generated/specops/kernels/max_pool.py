@@ -615,6 +615,15 @@ def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
     return table(table, types.int64, types.int64), codegen
 
 
+@inlined
+def product_of(table, rows, columns, column):
+    """The product of one of so many columns of a table of integers, over its first rows."""
+    product = 1
+    for d in range(rows):
+        product *= axis_of(table, d, columns)[column]
+    return product
+
+
 @intrinsic
 def narrowed(_context: Any, value: Any, like: Any) -> Any:
     """`value` cut to the type of `like`; None where that is None."""
@@ -3358,9 +3367,7 @@ def line_chunk(kind, read_rule, block, store):
         gap = GAP_BYTES // size if most_planes > 1 else 0
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
         out_n, rows = axis[OUT_SIZE], row_axis[OUT_SIZE]
-        outers = 1
-        for d in range(inner - 1):
-            outers *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
+        outers = product_of(spatial, inner - 1, COLUMNS, OUT_SIZE)
         blocks, tiles = ceildiv(rows, share), ceildiv(out_n, tile)
         sets = plane_sets(settings, batch, most_planes)
         batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
@@ -3712,9 +3719,7 @@ def direct(width, is_float):
         before = WINNERS_EDGES * edge_bytes(settings[EDGE])
         scratch = allocate(before + 8 * BOX_COLUMNS * axes)
         box = integers(scratch + before)
-        outputs = 1
-        for d in range(axes):
-            outputs *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
+        outputs = product_of(spatial, axes, COLUMNS, OUT_SIZE)
         blocks = ceildiv(outputs, share)
         for item in range(begin, end):
             outer, row = split(item, blocks)

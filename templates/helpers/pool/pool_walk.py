@@ -54,7 +54,7 @@ from pool_settings import (
     pool_tables,
 )
 from pool_state import state_size
-from walk import axis_of, integers
+from walk import axis_of, integers, product_of
 from windows import (
     BOX_COLUMNS,
     COLUMNS,
@@ -385,9 +385,7 @@ def line_chunk(kind, read_rule, block, store):
         gap = GAP_BYTES // size if most_planes > 1 else 0
         axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
         out_n, rows = axis[OUT_SIZE], row_axis[OUT_SIZE]
-        outers = 1
-        for d in range(inner - 1):
-            outers *= axis_of(spatial, d, COLUMNS)[OUT_SIZE]
+        outers = product_of(spatial, inner - 1, COLUMNS, OUT_SIZE)
         blocks, tiles = ceildiv(rows, share), ceildiv(out_n, tile)
         sets = plane_sets(settings, batch, most_planes)
         batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
