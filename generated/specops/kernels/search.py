@@ -3228,9 +3228,9 @@ def columns(width, is_float, one_hot):
         stored, past = settings[STORED], settings[PAST] != 0
         volume = volume_of(zeros)
         share = ceildiv(total, parts)
-        # Whether the indices of a block that has all rows can be stored as they are found.
-        placed = parts == 1 and beside == 1 and reduced.rank == 1
-        placed = placed and (stored == BY_ROWS if one_hot else out_step == out_bytes)
+        # Whether indices are stored as they are found, in one block of all rows, and no winners are kept.
+        at_once = parts == 1 and beside == 1 and reduced.rank == 1 and total <= block
+        at_once = at_once and (stored == BY_ROWS if one_hot else out_step == out_bytes)
         further_apart = apart_ahead(step, size, total) if settings[UNCACHED] != 0 else 0
         listed_from = -1  # the first position that is listed
         rows = top_row = 0
@@ -3270,7 +3270,7 @@ def columns(width, is_float, one_hot):
                     search_rows(best, where, start, table, folded, ahead, wide, fresh, singly, rule)
                 else:
                     search_apart(found, start, table, rows, wide, step, further_apart, fresh, rule)
-                if first and placed and position == stop:
+                if at_once:
                     to, to_bytes = (places, size) if one_hot else (target, out_bytes)
                     base = indices[0]
                     store_places(
@@ -3284,13 +3284,13 @@ def columns(width, is_float, one_hot):
             if beside > 1:
                 join_winners(winners, beside_axes, columns, preference.last)
             if one_hot and stored == BY_ROWS:
-                if not first:
+                if not at_once:
                     _store_indices(winners, columns, places, size, size, blanks, rule)
                 store_marked(
                     zeros, target, places, columns, settings[ZERO_ROWS], mark, past, rule.flip
                 )
-            elif first:
-                continue  # stored already
+            elif at_once:
+                continue
             elif parts > 1:
                 place = 2 * (part * groups + outer * across + column)
                 for c in range(columns):
