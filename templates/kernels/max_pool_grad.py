@@ -21,7 +21,7 @@ from batch import (
 )
 from beside import PLACE_BYTES, add_lanes, put_lanes
 from call_chunk import call
-from compiled import entry, helper, separate
+from compiled import entry, helper, inlined, separate
 from memory import (
     VECTOR_BYTES,
     aligned,
@@ -360,6 +360,41 @@ def _store_block(settings, spatial, blocks, block, sums, target, planes, plane_o
             )
 
 
+class Memory(NamedTuple):
+    """Scratch memory of a chunk: addresses."""
+
+    sums: Any  # of a block
+    finder: Any  # a walk for the chunk that finds positions
+    blocks: Any  # what cuts a plane's positions into parts; then the same of its windows
+    windows: Any
+    lists: Any  # a box, then the places of a window
+    found: Any  # positions
+    values: Any  # elements at these, which that chunk stores as well where it has no lines
+    spare: Any  # a run that is not yet stored
+
+
+@inlined
+def _allocated(settings, sum_bytes, list_bytes, held, element_bytes):
+    """Scratch memory, for `held` positions at once."""
+    axes = settings[SPATIAL]
+    finder_bytes = 8 * (SETTINGS + BATCH_COLUMNS + COLUMNS * axes)
+    table_bytes = 8 * CUT_COLUMNS * axes
+    spare_bytes = most(settings[BLOCK], settings[PITCH]) * element_bytes
+    found_bytes = held * (8 + element_bytes)
+    sums = allocate(
+        sum_bytes + finder_bytes + 2 * table_bytes + list_bytes + found_bytes + spare_bytes
+    )
+    finder = sums + sum_bytes
+    blocks = finder + finder_bytes
+    windows = blocks + table_bytes
+    lists = windows + table_bytes
+    found = lists + list_bytes
+    values = found + 8 * held
+    return Memory(
+        sums, finder, blocks, windows, lists, found, values, values + held * element_bytes
+    )
+
+
 def gradient(dtype, apart, side_by_side):
     """Chunk that adds up, for each input element, what the windows give in which it is the greatest.
 
@@ -390,29 +425,15 @@ def gradient(dtype, apart, side_by_side):
         plane_given = batch_axis[BATCH_OTHER]
         out_step = settings[OUT_DENSE]
         held = most(FOUND, pitch)
-        table = 8 * CUT_COLUMNS * axes
-        finder_bytes = 8 * (SETTINGS + BATCH_COLUMNS + COLUMNS * axes)
         sum_bytes = most_planes * settings[BLOCK] * pitch * size
         sum_bytes = 0 if apart else aligned(sum_bytes + 2 * VECTOR_BYTES)
-        spare_bytes = most(settings[BLOCK], pitch) * element_bytes
         box_bytes = 8 * BOX_COLUMNS * axes
         list_bytes = box_bytes + MOST_PLACES * PLACE_BYTES if side_by_side else 0
-        sums = allocate(
-            sum_bytes
-            + finder_bytes
-            + 2 * table
-            + list_bytes
-            + held * (8 + element_bytes)
-            + spare_bytes
-        )
-        finder_at = sums + sum_bytes
-        finder, blocks = integers(finder_at), integers(finder_at + finder_bytes)
-        windows = integers(finder_at + finder_bytes + table)
+        memory = _allocated(settings, sum_bytes, list_bytes, held, element_bytes)
+        sums, lists, found, spare = memory.sums, memory.lists, memory.found, memory.spare
+        finder = integers(memory.finder)
+        blocks, windows = integers(memory.blocks), integers(memory.windows)
         found_windows = axis_of(finder, 1, SETTINGS + BATCH_COLUMNS)
-        lists = finder_at + finder_bytes + 2 * table
-        found = lists + list_bytes
-        values = found + 8 * held
-        spare = values + held * element_bytes
         for d in range(axes):
             axis = axis_of(blocks, d, CUT_COLUMNS)
             axis[WHOLE], axis[FIRST] = axis_of(spatial, d, COLUMNS)[SIZE], 0
@@ -439,7 +460,7 @@ def gradient(dtype, apart, side_by_side):
                 items = _set_finder(
                     finder, settings, spatial, windows, several, plane_x, columns, element_bytes
                 )
-                call(settings[FIND], finder_at, source, values, found, zero, items)
+                call(settings[FIND], memory.finder, source, memory.values, found, zero, items)
                 at = found
                 n = axis_of(windows, inner, CUT_COLUMNS)[COUNT]
                 rows = outputs // n
