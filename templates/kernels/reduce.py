@@ -312,7 +312,7 @@ class Extent(NamedTuple):
 
 
 @inlined
-def _fold_registers(fold, rule, states, gap, reduced, extent, together, ahead, begin, end):
+def _fold_in_registers(fold, rule, states, gap, reduced, extent, together, ahead, begin, end):
     """Fold rows begin to end, so many `together` while states stay in registers, and fetch so many bytes ahead."""
     n, row_step, _ = axis_entries(reduced, reduced.rank - 1)
     position = begin
@@ -419,7 +419,7 @@ def columns(dtype, operation):
             top_row = 0
             if settings[DOWN] != 0:
                 together, further = settings[DOWN], ahead * row_step
-                _fold_registers(
+                _fold_in_registers(
                     fold, rule, states, gap, reduced, extent, together, further, position, stop
                 )
                 position = stop

@@ -3319,14 +3319,14 @@ def _line_rows(axis, first, rows, tall):
 
 
 @inlined
-def _places(planes, window, outputs, line_rows, span, row_axis, axis, x, out, other):
+def _places(several, window, outputs, line_rows, span, row_axis, axis, x, out, other):
     """Where the first of an item's planes is, in the three arrays."""
-    to = out + planes.out + window.out
+    to = out + several.out + window.out
     to += outputs.row * row_axis[OUT_STEP] + outputs.column * axis[OUT_STEP]
-    other_to = other + planes.other + window.other
+    other_to = other + several.other + window.other
     other_to += outputs.row * row_axis[OTHER_STEP] + outputs.column * axis[OTHER_STEP]
     origin = window.position + most(line_rows.first, 0) * row_axis[WEIGHT] + span.start + span.low
-    return Places(x + planes.source, to, other_to, planes.base, origin)
+    return Places(x + several.source, to, other_to, several.base, origin)
 
 
 def line_chunk(kind, read_rule, block, store):
@@ -3609,7 +3609,7 @@ def _storing(indexed: bool) -> Any:
             pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
         # All planes at once, or, where there is more to do in one of them, one by one.
         together = planes.count if plain else 1
-        direct = plain
+        straight = plain
         plane, line = 0, 0
         while plane < planes.count:
             states = line_at + plane * planes.line + line * layout.line_step
@@ -3618,7 +3618,7 @@ def _storing(indexed: bool) -> Any:
             base = places.base + plane * planes.base
             some_nan = False
             # Elements or positions that are not yet outputs go to scratch memory, run by run: those of a NaN too.
-            some = layout.runs if direct else 1
+            some = layout.runs if straight else 1
             for run in range(0, layout.runs, some):
                 joined = Runs(
                     line=states + run * layout.run_step,
@@ -3630,32 +3630,36 @@ def _storing(indexed: bool) -> Any:
                     pieces=pieces,
                 )
                 target = to + run * layout.run_out
-                past = direct and settings[PAST] != 0
+                past = straight and settings[PAST] != 0
                 if not indexed:
-                    elements = Destination(target if direct else spare, planes.out, layout.run_out)
+                    elements = Destination(
+                        target if straight else spare, planes.out, layout.run_out
+                    )
                     store_elements(elements, joined, past, kind, rule)
-                    if not direct:
+                    if not straight:
                         _scatter_elements(settings, spatial, spare, target, layout.n, kind)
                     continue
                 index_target = index_to + run * layout.run_index
                 some_nan = store_found(
                     Destination(
-                        target if direct else spare + layout.n * 8, planes.out, layout.run_out
+                        target if straight else spare + layout.n * 8, planes.out, layout.run_out
                     ),
-                    Destination(index_target if direct else spare, planes.other, layout.run_index),
+                    Destination(
+                        index_target if straight else spare, planes.other, layout.run_index
+                    ),
                     joined,
                     Indices(
-                        base + places.origin if direct else places.origin,
+                        base + places.origin if straight else places.origin,
                         planes.base,
-                        layout.weight if direct else 0,
-                        index_bytes if direct else 8,
+                        layout.weight if straight else 0,
+                        index_bytes if straight else 8,
                     ),
                     blank,
                     past,
                     kind,
                     rule,
                 )
-                if not direct:
+                if not straight:
                     _scatter_found(
                         settings,
                         spatial,
@@ -3669,12 +3673,12 @@ def _storing(indexed: bool) -> Any:
                         blank,
                         kind,
                     )
-            if direct and some_nan:
+            if straight and some_nan:
                 # Again: planes one by one, or this one run by run.
-                direct = together > 1
+                straight = together > 1
                 together = 1
                 continue
-            direct = plain
+            straight = plain
             line += 1
             if line == layout.lines:
                 line = 0

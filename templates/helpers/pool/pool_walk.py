@@ -337,14 +337,14 @@ def _line_rows(axis, first, rows, tall):
 
 
 @inlined
-def _places(planes, window, outputs, line_rows, span, row_axis, axis, x, out, other):
+def _places(several, window, outputs, line_rows, span, row_axis, axis, x, out, other):
     """Where the first of an item's planes is, in the three arrays."""
-    to = out + planes.out + window.out
+    to = out + several.out + window.out
     to += outputs.row * row_axis[OUT_STEP] + outputs.column * axis[OUT_STEP]
-    other_to = other + planes.other + window.other
+    other_to = other + several.other + window.other
     other_to += outputs.row * row_axis[OTHER_STEP] + outputs.column * axis[OTHER_STEP]
     origin = window.position + most(line_rows.first, 0) * row_axis[WEIGHT] + span.start + span.low
-    return Places(x + planes.source, to, other_to, planes.base, origin)
+    return Places(x + several.source, to, other_to, several.base, origin)
 
 
 def line_chunk(kind, read_rule, block, store):
