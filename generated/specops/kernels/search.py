@@ -3153,37 +3153,6 @@ def rows(width, is_float, one_hot):
     return chunk
 
 
-@inlined
-def _zero_rows(zeros, target, columns, step, out_bytes, past, part, parts):
-    """Set a part of the rows of so many columns to 0, see ZEROS_FIRST."""
-    volume = volume_of(zeros)
-    for row in range(volume * part // parts, volume * (part + 1) // parts):
-        offset, _ = unravel(zeros, zeros.rank, row)
-        zero_run_past(target + offset, columns, step, out_bytes, past)
-
-
-@inlined
-def _store_indices(winners, columns, target, step, out_bytes, blanks, rule):
-    for c in range(columns):
-        index = _index(winners.keys[c], winners.indices[c], blanks, rule)
-        store_element(target + c * step, index, out_bytes)
-
-
-@inlined
-def _store_marks(winners, columns, target, step, out_bytes, blanks, mark, marks, rule):
-    for c in range(columns):
-        index = _index(winners.keys[c], winners.indices[c], blanks, rule)
-        _store_place(target + c * step, index, out_bytes, mark, marks)
-
-
-@inlined
-def _store_runs(winners, columns, target, step, volume, blanks, mark, past, rule):
-    """Store groups that are each one contiguous run, see BY_GROUPS."""
-    for c in range(columns):
-        index = _index(winners.keys[c], winners.indices[c], blanks, rule)
-        one_hot_run(target + c * step, volume, index, mark, past, rule.flip)
-
-
 def columns(width, is_float, one_hot):
     """Chunk with the innermost axis kept; an item is a part of a tile of groups.
 
@@ -3249,7 +3218,9 @@ def columns(width, is_float, one_hot):
             stop = least(position + share, total)
             if one_hot and zeros.rank > 0 and stored == ZEROS_FIRST:
                 zeroed = columns * settings[ZERO_ROWS]
-                _zero_rows(zeros, target, zeroed, out_step, out_bytes, past, part, parts)
+                for row in range(volume * part // parts, volume * (part + 1) // parts):
+                    zero_offset, _ = unravel(zeros, zeros.rank, row)
+                    zero_run_past(target + zero_offset, zeroed, out_step, out_bytes, past)
             first = True
             while position < stop:
                 if listed_from != position:  # else they are those of the tile before
@@ -3285,7 +3256,9 @@ def columns(width, is_float, one_hot):
                 join_winners(winners, beside_axes, columns, preference.last)
             if one_hot and stored == BY_ROWS:
                 if not at_once:
-                    _store_indices(winners, columns, places, size, size, blanks, rule)
+                    for c in range(columns):
+                        index = _index(winners.keys[c], winners.indices[c], blanks, rule)
+                        store_integer(rule.flip, places + c * size, index)
                 store_marked(
                     zeros, target, places, columns, settings[ZERO_ROWS], mark, past, rule.flip
                 )
@@ -3296,14 +3269,16 @@ def columns(width, is_float, one_hot):
                 for c in range(columns):
                     pairs[place + 2 * c] = winners.keys[c]
                     pairs[place + 2 * c + 1] = winners.indices[c]
-            elif not one_hot:
-                _store_indices(winners, columns, target, out_step, out_bytes, blanks, rule)
-            elif stored == BY_GROUPS:
-                _store_runs(winners, columns, target, out_step, volume, blanks, mark, past, rule)
-            else:
-                _store_marks(
-                    winners, columns, target, out_step, out_bytes, blanks, mark, marks, rule
-                )
+            else:  # in functions of their own, as zeros, too, 1.15 times as long to compile
+                for c in range(columns):
+                    address = target + c * out_step
+                    index = _index(winners.keys[c], winners.indices[c], blanks, rule)
+                    if not one_hot:
+                        store_element(address, index, out_bytes)
+                    elif stored == BY_GROUPS:
+                        one_hot_run(address, volume, index, mark, past, rule.flip)
+                    else:
+                        _store_place(address, index, out_bytes, mark, marks)
         if one_hot and past:
             drain_stores()
         release(scratch)
