@@ -3848,16 +3848,6 @@ def _list_rows(fold, rule, states, gap, reduced, extent, table, position, stop):
     return rows, position
 
 
-@inlined
-def _join_beside(fold, states, gap, columns, beside):
-    """Join the states of rows that were taken as one to those of the first."""
-    while beside > 1:
-        half = (beside + 1) // 2
-        other = states + half * columns * lane_bytes(fold)
-        join(fold, states, other, gap, (beside - half) * columns)
-        beside = half
-
-
 def columns(dtype, operation):
     """Chunk with lanes along the innermost kept axis; an item is a part of a tile of groups."""
     fold = Fold(dtype, operation)
@@ -3956,7 +3946,11 @@ def columns(dtype, operation):
                 first = False
             for number in range(taken):
                 at = states + number * each * lane
-                _join_beside(fold, at, gap, columns, beside)
+                together = beside
+                while together > 1:
+                    half = (together + 1) // 2
+                    join(fold, at, at + half * columns * lane, gap, (together - half) * columns)
+                    together = half
                 if parts > 1:
                     group = (outer + number) * across + column
                     place = partial + (part * groups + group) * lane
