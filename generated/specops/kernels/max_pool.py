@@ -3319,7 +3319,7 @@ def _line_rows(axis, first, rows, tall):
 
 
 @inlined
-def _places(several, window, outputs, line_rows, span, row_axis, axis, x, out, other):
+def _item_places(several, window, outputs, line_rows, span, row_axis, axis, x, out, other):
     """Where the first of an item's planes is, in the three arrays."""
     to = out + several.out + window.out
     to += outputs.row * row_axis[OUT_STEP] + outputs.column * axis[OUT_STEP]
@@ -3404,7 +3404,7 @@ def line_chunk(kind, read_rule, block, store):
             outputs = Outputs(
                 outer, first, some, column, columns, several.lanes, new_column, new_place
             )
-            places = _places(
+            places = _item_places(
                 several, window, outputs, line_rows, span, row_axis, axis, x, out, other
             )
             planes = Planes(several.count, apart * size, *steps, plane_base)
