@@ -1,6 +1,6 @@
 """Times every cell of cells.yaml beside the peers, and what else a user waits for.
 
-python -m benchmarks --quick                   # some cells, 3 to 4 minutes
+python -m benchmarks --quick                   # some cells, 3 minutes
 python -m benchmarks --full                    # all, about 30 minutes; fails where a peer is not installed
 python -m benchmarks --full --json FILE --picture FILE.svg
 python -m benchmarks --only 'softmax float32'  # cells whose name holds this
@@ -20,6 +20,7 @@ from benchmarks.cells import cells
 from benchmarks.measure import Row, absent, measure
 
 ROUNDS = 5
+QUICK_ROUNDS = 3
 TURN = 0.02  # seconds for which an implementation is timed in each
 
 
@@ -49,9 +50,10 @@ def main() -> int:
         chosen = [c for c in cells() if c.quick or options.full]
     if not chosen:
         parser.error(f"no cell has {options.only!r} in its name")
+    rounds = QUICK_ROUNDS if options.quick else ROUNDS
     rows: list[Row] = []
     print(report.HEADER)
-    for row in measure(chosen, threads=options.threads, rounds=ROUNDS, turn=TURN):
+    for row in measure(chosen, threads=options.threads, rounds=rounds, turn=TURN):
         rows.append(row)
         print(report.line(row), flush=True)
     print()
