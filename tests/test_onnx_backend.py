@@ -1109,7 +1109,7 @@ def test_surplus_inputs() -> None:
 def wrong_runs() -> Iterator[tuple[str, Any, str]]:
     yield "none", [], "inputs: found 0"
     yield "two", [X, X, X], "inputs: found 3"
-    yield "a set", {1, 2}, "inputs: found a value of type set; allowed: 2: a, b"
+    yield "a set", {1, 2}, 'inputs: found a value of type set; allowed: 2: "a", "b"'
     yield "missing", {"a": X}, "b: found none"
     yield "unknown", {"a": X, "b": X, "c": X}, "c: found a value"
     yield "dtype", [X, X.astype(np.float64)], "b: found dtype float64; allowed: dtype float32"

@@ -262,7 +262,8 @@ DIAGNOSTICS = 235
 def collect(folder: str = "generated/tests") -> str:
     result = trees.spawn(
         *("-m", "pytest", folder, "--collect-only", "-q", "-p", "no:cacheprovider"),
-        environment={"PYTHONPATH": f"{PROJECT / 'generated'}"},
+        # What it shows is read: no options of this run.
+        environment={"PYTHONPATH": f"{PROJECT / 'generated'}", "PYTEST_ADDOPTS": ""},
     )
     assert result.code == 0, result.said
     return result.out

@@ -108,9 +108,13 @@ def _of_function(name: str) -> str:
 def related(name: str) -> list[Entry]:
     """Operators whose names have this one within them, as ACTIVATION_SOFTMAX1 has softmax."""
     dialect, _, part = _folded(name).rpartition("/")
-    longer = (e for e in entries() if e.newest and part and not e.is_called(name))
-    longer = (e for e in longer if dialect in ("", e.dialect))
-    return [e for e in longer if part in _folded(f"{e.name} {e.operator}")]
+    found = []
+    for e in entries():
+        words = f"{e.name} {e.operator}" if dialect else f"{e.dialect} {e.name} {e.operator}"
+        fits = dialect in ("", e.dialect) and part in _folded(words)
+        if e.newest and name and fits and not e.is_called(name):
+            found.append(e)
+    return found
 
 
 def _versions(name: str) -> str:

@@ -329,7 +329,7 @@ def _fold_in_registers(fold, rule, states, gap, reduced, extent, together, ahead
 
 
 @inlined
-def _list_rows(fold, rule, states, gap, reduced, extent, table, position, stop):
+def _list_whole_rows(fold, rule, states, gap, reduced, extent, table, position, stop):
     """List how far rows lie from the tile's start; those that have fewer columns than others are folded at once.
 
     How many are listed, and the position behind them.
@@ -414,7 +414,7 @@ def columns(dtype, operation):
                 )
                 position = stop
             while position < stop:
-                rows, position = _list_rows(
+                rows, position = _list_whole_rows(
                     fold, rule, states, gap, reduced, extent, table, position, stop
                 )
                 fresh = first and not partial_last
