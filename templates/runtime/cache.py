@@ -124,9 +124,8 @@ class _Cache(FunctionCache):
     """Numba's cache of one function, which never fails: what cannot be kept costs a compilation and one warning."""
 
     _impl_class = _Files
-    _perhaps: MemoryError | None = (
-        None  # what is damaged may ask for any amount; or this process has little
-    )
+    # What is damaged may ask for any amount of memory; or this process has little.
+    _perhaps: MemoryError | None = None
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         self._perhaps = None
