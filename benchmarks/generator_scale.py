@@ -2,7 +2,8 @@
 
 python benchmarks/generator_scale.py [--specs 1000]
 
-The specs are copies of DML_ARGMAX under other names. Limits: 15 s and 1 GiB for 1,000 specs; 2 s for the project's own.
+The specs are copies of DML_ARGMAX under other names. Aims: 15 s and 1 GiB for 1,000 specs or fewer, 3 s for the
+project's own. What misses its aim is marked.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import time
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
+
+SECONDS, OWN_SECONDS, MEBIBYTES = 15, 3, 1024
 
 # Runs the generator in a process of its own and says, on the last line, how much memory that took.
 _MEASURED = """
@@ -70,16 +73,18 @@ def main() -> None:
         tree(root, options.specs)
         own = "the project"
         synthetic = f"{options.specs} specs"
+        most = SECONDS * max(1, options.specs / 1000)
         runs = [
-            (own, "check", PROJECT, "check"),
-            (synthetic, "lint", root, "lint"),
-            (synthetic, "generate (all new)", root, "generate"),
-            (synthetic, "generate (no change)", root, "generate"),
-            (synthetic, "check", root, "check"),
+            (own, "check", PROJECT, "check", OWN_SECONDS),
+            (synthetic, "lint", root, "lint", most),
+            (synthetic, "generate (all new)", root, "generate", most),
+            (synthetic, "generate (no change)", root, "generate", most),
+            (synthetic, "check", root, "check", most),
         ]
-        for name, label, where, verb in runs:
+        for name, label, where, verb, aim in runs:
             seconds, mebibytes = measure(verb, where)
-            print(f"{name:<22}{label:<22}{seconds:>8.2f}{mebibytes:>8.0f}")
+            mark = "  more than is aimed at" if seconds > aim or mebibytes > MEBIBYTES else ""
+            print(f"{name:<22}{label:<22}{seconds:>8.2f}{mebibytes:>8.0f}{mark}")
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ class Calls:
 
     def changed(self, first: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
         """The first example with what a `violate` changes. Raises Unfit."""
-        values, whole = dict(first), self.complete(first)
+        values = dict(first)
         # A change of sizes or data type makes a packed tensor; so these come first.
         for target, value in sorted(
             patch.items(), key=lambda item: not item[0].endswith((".sizes", ".dtype"))
@@ -102,7 +102,8 @@ class Calls:
             name, _, attribute = target.partition(".")
             given = tuple(value) if isinstance(value, list) else value
             if not attribute:
-                values[name] = self._typed(given, whole[name], target, self.spec.field(name).type)
+                like = first[name] if name in first else self.complete(first)[name]
+                values[name] = self._typed(given, like, target, self.spec.field(name).type)
                 continue
             tensor: Tensor | None = values[name]
             if tensor is None:

@@ -168,15 +168,16 @@ def _example(example: Example, operator: Operator, linted: Linted) -> ExampleVal
         for name, (dtype, _) in tensors.items()
     }
     values |= {n: tuple(v) if isinstance(v, list) else v for n, v in given.items()}
-    implied = {snake_case(n) for n in _implied(values, operator, linted)}
-    values = Calls(operator, data_types).complete(values)
-    computed = {n: list(values[n]) for n in operator.defaults if n not in given}
+    calls = Calls(operator, data_types)
+    whole = calls.complete(values)
+    implied = {snake_case(n) for n in _implied(values, whole, calls)}
+    computed = {n: list(whole[n]) for n in operator.defaults if n not in given}
     arguments = {snake_case(n): v for n, v in given.items() if spec.field(n).length_of is None}
     defaults = {snake_case(f.name): f.default for f in spec.fields}
     dtypes = {n: d for n, (d, _) in tensors.items()}
-    asked = _asked(operator, dtypes, sizes, values, linted)
+    asked = _asked(operator, dtypes, sizes, whole, linted)
     own = {
-        n: e.evaluate(values, data_types) if isinstance(e, Expr) else e
+        n: e.evaluate(whole, data_types) if isinstance(e, Expr) else e
         for n, e in {**{f.name: f.dtype for f in spec.fields}, **operator.dtypes}.items()
     }
     shown = {n: v for n, v in arguments.items() if v != defaults[n] and n not in implied}
@@ -187,17 +188,15 @@ def _example(example: Example, operator: Operator, linted: Linted) -> ExampleVal
         sizes=sizes,
         attributes={**given, **computed},
         arguments={**arguments, **asked},
-        level=_level(operator, tensors, sizes, values),
+        level=_level(operator, tensors, sizes, whole),
         call=_call(spec, tensors, {**shown, **_not_default(asked, spec, own)}, linted),
     )
 
 
-def _implied(given: dict[str, Any], operator: Operator, linted: Linted) -> list[str]:
-    """What a call need not give, for it has the same values without: arrays that equal their computed defaults."""
-    calls = Calls(operator, linted.tree.vocabulary.data_types)
-    whole = calls.complete(given)
+def _implied(given: dict[str, Any], whole: dict[str, Any], calls: Calls) -> list[str]:
+    """What a call need not give, for all its values are the same without: arrays that equal their computed defaults."""
     out: list[str] = []
-    for name in operator.defaults:
+    for name in calls.operator.defaults:
         left = {n: v for n, v in given.items() if n not in (*out, name)}
         if name in given and calls.complete(left) == whole:
             out.append(name)

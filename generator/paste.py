@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
@@ -16,7 +16,7 @@ from typing import TypeGuard
 from generator import import_block
 from generator.diagnostics import Report, suggestion
 from generator.listing import modules_below
-from generator.prune import defined, pruned
+from generator.prune import Statement, statements, unreached, without
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,9 @@ class Module:
     path: str  # "templates/helpers/walk.py"
     head: str  # what stands above the imports
     imports: tuple[ast.Import | ast.ImportFrom, ...]
-    code: str  # what stands below them
-    names: tuple[str, ...]  # that the code defines
+    lines: tuple[str, ...]  # of the file
+    code_begin: int  # the first line below the imports, from 0 on
+    statements: tuple[Statement, ...]  # that the code is made of
 
     @property
     def brought(self) -> set[tuple[str, str]]:
@@ -37,6 +38,16 @@ class Module:
     @property
     def name(self) -> str:
         return Path(self.path).stem
+
+    @property
+    def names(self) -> list[str]:
+        """All that the code defines."""
+        return [name for statement in self.statements for name in statement.defines]
+
+    def without(self, dropped: Collection[Statement]) -> str:
+        """The code without some of its statements."""
+        own = [statement for statement in self.statements if statement in dropped]
+        return "\n".join(without(self.lines, own)[self.code_begin :]).strip("\n")
 
 
 def helper_paths(templates: Path) -> list[str]:
@@ -83,9 +94,11 @@ class Helpers:
             report.add("E402", f"cannot read this template: {reason}", span)
             return None
         top = list(itertools.takewhile(_of_top, tree.body))
-        below = tree.body[len(top) :]
-        late_imports = (n for node in below for n in ast.walk(node) if _imports(n))
-        late_texts = (node for node in below if _of_top(node) and not _imports(node))
+        lines = text.split("\n")  # as `ast` counts them: U+2028 ends no line of Python
+        below = statements(tree.body[len(top) :], lines)
+        may_import = (s.node for s in below if "import" in s.text)
+        late_imports = (n for node in may_import for n in ast.walk(node) if _imports(n))
+        late_texts = (s.node for s in below if _of_top(s.node) and not _imports(s.node))
         for late in sorted((*late_imports, *late_texts), key=lambda node: node.lineno):
             report.add(
                 "E402",
@@ -95,11 +108,10 @@ class Helpers:
                 help="kernels are given what stands below the docstring and the imports",
             )
         imports = tuple(node for node in top if _imports(node))
-        lines = text.split("\n")
         end = top[-1].end_lineno or 0 if top else 0
         begin = imports[0].lineno - 1 if imports else end
-        head, code = ("\n".join(part).strip("\n") for part in (lines[:begin], lines[end:]))
-        return Module(path, head, imports, code, tuple(defined(tree)))
+        head = "\n".join(lines[:begin]).strip("\n")
+        return Module(path, head, imports, tuple(lines), end, below)
 
     def check(self, module: Module, report: Report) -> None:
         """That all that it imports is there."""
@@ -148,10 +160,10 @@ class Helpers:
         self.distinct(kernel, used, report)
         if report.count > errors:
             return None
-        code = "\n\n\n".join(module.code for module in (*used, kernel))
-        code, named = pruned(code, {name for module in used for name in module.names})
+        helpers = [statement for module in used for statement in module.statements]
+        dropped, named = unreached(kernel.statements, helpers)
         imports = import_block.of((n for m in (kernel, *used) for n in m.imports), named)
-        code = code.strip("\n")
+        code = "\n\n\n".join(filter(None, (m.without(dropped) for m in (*used, kernel))))
         return "\n\n".join(filter(None, (kernel.head, imports, f"\n{code}\n")))
 
     def used(self, kernel: Module) -> list[Module]:

@@ -1,89 +1,106 @@
-"""Kernels hold what they use: of the helpers that were pasted in, those that nothing reaches are left out."""
+"""Kernels hold what they use: of the helpers that are pasted into one, those that nothing reaches are left out."""
 
 from __future__ import annotations
 
 import ast
 import symtable
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 
-def pruned(text: str, helpers: Collection[str]) -> tuple[str, set[str]]:
-    """A module without the definitions among `helpers` that its own code does not reach, directly or by others.
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """A statement at the top of a kernel or of helpers.
 
-    With it come all names of the module that stand in its code.
+    >>> text = "def f(a): return g(a, h)\\nA: int = 1\\nB, (C, D) = 2, (3, 4)"
+    >>> function, *others = statements(ast.parse(text).body, text.split("\\n"))
+    >>> function.defines, sorted(function.names)
+    (['f'], ['g', 'h'])
+    >>> [other.defines for other in others]
+    [['A'], ['B', 'C', 'D']]
+    """
+
+    first: int  # of its lines, with the decorators, from 0 on
+    text: str
+    node: ast.stmt
+
+    @cached_property
+    def defines(self) -> list[str]:
+        """The names that it defines."""
+        node = self.node
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            return [node.name]
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if isinstance(node, ast.AnnAssign):
+            targets = [node.target]
+        return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
+
+    @cached_property
+    def registers(self) -> set[str]:
+        """What it tells another module of: the arguments of a call that it is, or is decorated with."""
+        calls: list[ast.expr] = [self.node.value] if isinstance(self.node, ast.Expr) else []
+        if isinstance(self.node, ast.FunctionDef | ast.ClassDef):
+            calls = self.node.decorator_list
+        told = (call for call in calls if isinstance(call, ast.Call))
+        return {name for call in told for name in _named(call, ast.unparse(call))}
+
+    @cached_property
+    def names(self) -> set[str]:
+        """The names in it that are the module's."""
+        return _named(self.node, self.text)
+
+
+def statements(nodes: Iterable[ast.stmt], lines: Sequence[str]) -> tuple[Statement, ...]:
+    out = []
+    for node in nodes:
+        decorators = getattr(node, "decorator_list", [])
+        first = min(n.lineno for n in (node, *decorators)) - 1
+        out.append(Statement(first, "\n".join(lines[first : node.end_lineno]), node))
+    return tuple(out)
+
+
+def unreached(
+    own: Iterable[Statement], helpers: Collection[Statement]
+) -> tuple[set[Statement], set[str]]:
+    """Statements of helpers that a kernel's own ones do not reach, directly or by others; and all names in the rest.
 
     Constants in capitals stay, but for those with an underscore: the host's side reads them.
 
-    >>> text, names = pruned("def a(b):\\n    return c(b, d)\\n\\n\\ndef b(): ...\\n\\n\\ndef c(): ...\\n", "bc")
-    >>> print(text)
-    def a(b):
-        return c(b, d)
-    <BLANKLINE>
-    <BLANKLINE>
-    def c(): ...
-    <BLANKLINE>
-    >>> sorted(names)
-    ['c', 'd']
+    >>> text = "def a(b): return c(b, d)\\ndef b(): ...\\ndef c(): ..."
+    >>> own, *helpers = statements(ast.parse(text).body, text.split("\\n"))
+    >>> dropped, names = unreached([own], helpers)
+    >>> [statement.defines for statement in dropped], sorted(names)
+    ([['b']], ['c', 'd'])
     """
-    body = ast.parse(text).body
-    dropped = {number for number, node in enumerate(body) if _may_go(node, helpers)}
+    shared = {name for statement in helpers for name in statement.defines}
+    dropped = {statement for statement in helpers if _may_go(statement, shared)}
     reached: set[str] = set()
-    waiting = [node for number, node in enumerate(body) if number not in dropped]
+    waiting = {*own, *helpers} - dropped
     while waiting:
-        for node in waiting:
-            reached |= _named(node)
-        kept = {
-            number
-            for number in dropped
-            if reached & {*_defined(body[number])}
-            or reached & _registers(body[number]) & {*helpers}
+        reached |= {name for statement in waiting for name in statement.names}
+        waiting = {
+            statement
+            for statement in dropped
+            if not reached.isdisjoint((*statement.defines, *(statement.registers & shared)))
         }
-        dropped -= kept
-        waiting = [body[number] for number in kept]
-    return _without(text, [body[number] for number in sorted(dropped)]), reached
+        dropped -= waiting
+    return dropped, reached
 
 
-def _may_go(node: ast.stmt, helpers: Collection[str]) -> bool:
-    names = _defined(node)
-    if names:
-        return all(name in helpers and not _for_the_host(name) for name in names)
-    return isinstance(node, ast.Expr) and not _registers(node).isdisjoint(helpers)
+def _may_go(statement: Statement, helpers: set[str]) -> bool:
+    if statement.defines:
+        return not any(map(_for_the_host, statement.defines))
+    return isinstance(statement.node, ast.Expr) and not statement.registers.isdisjoint(helpers)
 
 
 def _for_the_host(name: str) -> bool:
     return name.isupper() and not name.startswith("_")
 
 
-def defined(module: ast.Module) -> list[str]:
-    """The names that a module defines.
-
-    >>> defined(ast.parse("A: int = 1; B, (C, D) = 2, (3, 4)"))
-    ['A', 'B', 'C', 'D']
-    """
-    return [name for node in module.body for name in _defined(node)]
-
-
-def _defined(node: ast.stmt) -> list[str]:
-    """The names that a statement at the top of a module defines."""
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return [node.name]
-    targets = node.targets if isinstance(node, ast.Assign) else []
-    if isinstance(node, ast.AnnAssign):
-        targets = [node.target]
-    return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
-
-
-def _registers(node: ast.stmt) -> set[str]:
-    """What a statement tells another module of: the arguments of a call that it is, or is decorated with."""
-    calls: list[ast.expr] = [node.value] if isinstance(node, ast.Expr) else []
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        calls = node.decorator_list
-    return {name for call in calls if isinstance(call, ast.Call) for name in _named(call)}
-
-
-def _named(node: ast.stmt | ast.expr) -> set[str]:
+def _named(node: ast.stmt | ast.expr, text: str) -> set[str]:
     """The names in it that are the module's: a function's own variable is no helper of the same name."""
-    symbols = list(_symbols(symtable.symtable(ast.unparse(node), "", "exec")))
+    symbols = list(_symbols(symtable.symtable(text, "", "exec")))
     own = {s.get_name() for s in symbols} - {s.get_name() for s in symbols if s.is_global()}
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} - own
 
@@ -95,19 +112,23 @@ def _symbols(scope: symtable.SymbolTable) -> Iterator[symtable.Symbol]:
         yield from _symbols(inner)
 
 
-def _without(text: str, nodes: list[ast.stmt]) -> str:
-    """The text without some statements and the comments above them, the blank lines around each as many as before."""
-    lines = text.split("\n")  # as `ast` counts them: U+2028 ends no line of Python
-    for node in reversed(nodes):
-        decorators = getattr(node, "decorator_list", [])
-        begin = min(n.lineno for n in (node, *decorators)) - 1
-        end = node.end_lineno or node.lineno
-        while begin and lines[begin - 1].startswith("#"):
+def without(lines: Sequence[str], dropped: Iterable[Statement]) -> list[str]:
+    """Lines without some statements and the comments above them, the blank lines around each as many as before.
+
+    >>> text = "A = 1\\n# more\\nB = 2\\n\\n\\ndef f():\\n    ...\\n"
+    >>> lines = text.split("\\n")
+    >>> without(lines, statements(ast.parse(text).body, lines)[1:2])
+    ['A = 1', '', '', 'def f():', '    ...', '']
+    """
+    out = list(lines)
+    for statement in sorted(dropped, key=lambda statement: -statement.first):
+        begin, end = statement.first, statement.first + len(statement.text.split("\n"))
+        while begin and out[begin - 1].startswith("#"):
             begin -= 1
-        before = len(list(_blank(reversed(lines[:begin]))))
-        behind = len(list(_blank(iter(lines[end:]))))
-        lines[begin - before : end + behind] = [""] * max(before, behind)
-    return "\n".join(lines).rstrip("\n") + "\n"
+        before = len(list(_blank(reversed(out[:begin]))))
+        behind = len(list(_blank(iter(out[end:]))))
+        out[begin - before : end + behind] = [""] * max(before, behind)
+    return out
 
 
 def _blank(lines: Iterator[str]) -> Iterator[str]:

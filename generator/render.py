@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 import traceback
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,8 @@ from generator.diagnostics import Report, Span
 from generator.names import family
 from generator.paste import Helpers
 from generator.plan import File, Filled, KernelModule, Written
+
+_NO_TEXT = re.compile("[\ud800-\udfff]")  # what stands for bytes that are not UTF-8
 
 
 class Renderer:
@@ -88,11 +91,11 @@ class Renderer:
 
     def decoded(self, text: str, file: File, report: Report) -> str | None:
         """A text; None where it is none."""
-        for number, line in enumerate(text.split("\n"), 1):
-            if any("\ud800" <= character <= "\udfff" for character in line):
-                span = report.line(self.root, file.origin, number)
-                report.add("E404", "this file is not UTF-8", span)
-                return None
+        if foreign := _NO_TEXT.search(text):
+            number = text.count("\n", 0, foreign.start()) + 1
+            span = report.line(self.root, file.origin, number)
+            report.add("E404", "this file is not UTF-8", span)
+            return None
         return text
 
     def parses(self, text: str, file: File, report: Report) -> bool:

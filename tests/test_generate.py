@@ -19,7 +19,7 @@ from trees import ARGMAX, PROJECT, SENTENCE, Tree, clear_error, orphan
 from generator import cases, cli, decided, exits, lint, output, plan, selection, structure
 from generator.diagnostics import Report
 from generator.expr.evaluator import Budget
-from generator.prune import defined
+from generator.paste import Helpers
 from generator.resolve import Operator
 
 VALIDATOR = "generated/specops/directml/argmax.py"
@@ -874,9 +874,9 @@ def test_leftovers_are_tidied(generated: Tree) -> None:
 def test_each_helper_has_a_name_of_its_own() -> None:
     """Whoever reads a kernel need not ask which of two is meant."""
     found: dict[str, list[str]] = {}
-    for path in sorted((PROJECT / "templates" / "helpers").rglob("*.py")):
-        for name in defined(ast.parse(path.read_text(encoding="utf-8"))):
-            found.setdefault(name, []).append(path.name)
+    for module in Helpers(PROJECT / "templates", Report()).modules.values():
+        for name in module.names:
+            found.setdefault(name, []).append(module.path)
     assert {name: files for name, files in found.items() if len(files) > 1} == {}
 
 

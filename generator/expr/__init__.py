@@ -17,13 +17,14 @@ import itertools
 import re
 from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from generator.diagnostics import suggestion
 from generator.expr import bounds
 from generator.expr.bounds import Bound
 from generator.expr.checker import Checker
-from generator.expr.evaluator import Budget, Evaluator
+from generator.expr.evaluator import Budget, Code, Run, compiled
 from generator.expr.language import ExpressionError, Type, in_words
 
 # Signs of other languages, and what stands for them here.
@@ -154,10 +155,14 @@ class Expr:
     def part(self, node: ast.expr) -> str:
         return self.text[node.col_offset : node.end_col_offset]
 
+    @cached_property
+    def code(self) -> Code:
+        return compiled(self.tree)
+
     def evaluate(
         self, values: Mapping[str, Any], data_types: Mapping[str, Any], budget: Budget | None = None
     ) -> Any:
-        return Evaluator(data_types, budget or Budget()).value(self.tree, dict(values))
+        return self.code(values, Run(data_types, budget or Budget()))
 
     def holds(
         self, values: Mapping[str, Any], data_types: Mapping[str, Any], budget: Budget | None = None
