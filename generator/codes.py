@@ -36,7 +36,7 @@ CODES = {
     "E222": "`violate` must break its constraint and no other, so that the test proves which check fired.",
     "E223": "Data that does not fit its data type or is not rectangular, or a change that does not fit the field.",
     "E224": "An example, or a call of an equivalence, that an operator's own tables or sizes do not allow.",
-    "E225": "An expression that has no value for an example, though the example satisfies all constraints.",
+    "E225": "An expression that has no value for an example or a case of an equivalence, though all constraints hold.",
     "E226": "Data types that tables and constraints let through, and for which the kernel has no code.",
     "E227": "Sizes, axes or windows that constraints let through, and by which the kernel would reach beyond a tensor.",
     "E228": "Two examples of the same inputs and attributes that expect other values of an output.",

@@ -23,10 +23,10 @@ from generator.tensors import Tensor
 
 
 class AllowedCall(NamedTuple):
-    """A call that an operator allows: what its input may be, and the elements of its outputs, where they are known."""
+    """A call that an operator allows: what its input may be, and the elements of its outputs."""
 
     support: model.TensorSupport
-    elements: list[int] | None
+    elements: list[int]
 
 
 class Broken(NamedTuple):
@@ -119,7 +119,8 @@ class SelfTest:
             return None
         table = next(row for row in self.spec.support if row.holds(values))
         inputs = self.spec.tensors("input")
-        support, elements = table.tensors[inputs[0].name], None
+        support = table.tensors[inputs[0].name]
+        elements: list[int] = []
         needed = sum(field.optional is None for field in inputs)
         if needed > 1:
             self.report.add(
@@ -144,18 +145,18 @@ class SelfTest:
         sizes: tuple[int, ...],
         table: model.SupportRow,
         path: KeyPath,
-    ) -> list[int] | None:
+    ) -> list[int]:
         """The constraints hold for the call at `path`, of these attributes and an input of these sizes.
 
-        The elements of each output that it gives; None where these cannot be counted.
+        Returns the elements of each output.
         """
         try:
             values = self.calls.of_one_input(values, sizes, table)
             broken = self.broken(values)
-            elements = None if broken else self.elements(values)
+            elements = [] if broken else self.elements(values, path)
         except BudgetSpent:
             self.too_long("the cases of an equivalence")
-            return None
+            return []
         # Of each rule the first: an output follows from an input.
         first = {b.rule.id: b for b in reversed(broken)}
         for b in first.values():
@@ -170,17 +171,26 @@ class SelfTest:
             )
         return elements
 
-    def elements(self, values: Mapping[str, Any]) -> list[int] | None:
-        try:
-            return [
-                math.prod(
-                    self.operator.sizes[f.name].evaluate(values, self.data_types, self.budget)
+    def elements(self, values: Mapping[str, Any], path: KeyPath) -> list[int]:
+        """Of each output that is always there, for the call at `path`."""
+        counts = []
+        for field in self.spec.tensors("output"):
+            if field.optional is not None:
+                continue
+            try:
+                sizes = self.operator.sizes[field.name].evaluate(
+                    values, self.data_types, self.budget
                 )
-                for f in self.spec.tensors("output")
-                if f.optional is None
-            ]
-        except (KeyError, IndexError, ArithmeticError):
-            return None
+                counts.append(math.prod(sizes))
+            except (KeyError, IndexError, ArithmeticError):
+                self.report.add(
+                    "E225",
+                    f"the sizes of {field.name} of {self.operator.id} have no value for a case",
+                    self.document.key_span(path),
+                    "cannot be computed",
+                    help="an index, a divisor or a name may be wrong",
+                )
+        return counts
 
     def computable(self, example: Example, values: dict[str, Any], span: Span) -> bool:
         """Of what satisfies all constraints, each expression must have a value; whether it has."""

@@ -303,6 +303,7 @@ def test_the_median_of_many() -> None:
         {"repeat": "2"},
         {"interval": "1"},
         {"milliseconds": 1j},
+        {"milliseconds": ""},
     ],
 )
 def test_timings_that_make_no_sense(wrong: dict[str, Any]) -> None:

@@ -89,7 +89,7 @@ def check_calls(
                         f"{taken}; {entry.operator} {', '.join(there)}",
                     )
                 # Compared element by element, for one of the two may drop dimensions.
-                if this.elements and that.elements and this.elements != that.elements:
+                if this.elements != that.elements:
                     counts = [", ".join(map(str, n)) for n in (this.elements, that.elements)]
                     report.add(
                         "E224",
