@@ -123,7 +123,7 @@ def _holder(spatial, holders, axes, number):
 
 
 @helper
-def _add_quotients_of(settings, spatial, planes, line, address, n, columns, divisors, scale, kind):
+def _add_quotients_of(settings, spatial, planes, line, address, n, lanes, divisors, scale, kind):
     """Add what n windows of a row of each plane give to each of their elements, lane by lane."""
     size, element_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
     step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[STEP]
@@ -135,7 +135,7 @@ def _add_quotients_of(settings, spatial, planes, line, address, n, columns, divi
                 value /= get_sum(divisors, i, kind) * scale
                 add_to_sum(line_at, i, value, kind)
         return
-    runs, n_run = lane_runs(pitch, columns, n, step == pitch * element_bytes)
+    runs, n_run = lane_runs(pitch, lanes, n, step == pitch * element_bytes)
     for i in range(runs):
         away = i * pitch * size
         line_at, start = line + away, address + i * step
@@ -143,24 +143,24 @@ def _add_quotients_of(settings, spatial, planes, line, address, n, columns, divi
 
 
 @helper
-def _move_apart(planes, line, quotients, n, apart, pitch, kind):
-    """Copy n places of each plane to where they stand in its line, `apart` places from each other."""
+def _spread_places(planes, line, quotients, n, stride, pitch, kind):
+    """Copy n places of each plane to where they stand in its line, `stride` places from each other."""
     place = pitch * state_size(kind)
     for plane in range(planes.count):
         to, from_ = line + plane * planes.line, quotients + plane * n * place
         if pitch == 1:
-            spread_sums(to, from_, n, apart, kind)
+            spread_sums(to, from_, n, stride, kind)
             continue
         for i in range(n):
-            copy_sums(to + i * apart * place, from_ + i * place, pitch, kind)
+            copy_sums(to + i * stride * place, from_ + i * place, pitch, kind)
 
 
 @helper
-def _repeat(line, count, quotients, n, at, apart, window, pitch, kind):
+def _repeat(line, count, quotients, n, at, stride, window, pitch, kind):
     """Copy n places to all elements of their windows, of which the first begins at place `at` of a line."""
     place = pitch * state_size(kind)
     for i in range(n):
-        begin = at + i * apart
+        begin = at + i * stride
         for p in range(most(begin, 0), least(begin + window, count)):
             copy_sums(line + p * place, quotients + i * place, pitch, kind)
 
@@ -214,7 +214,7 @@ def _give_rows(settings, spatial, buffers, part, planes, source, target, low, st
             else:
                 if aside:
                     place = line + at * pitch * size
-                    _move_apart(planes, place, doubled, part.holders, stride, pitch, kind)
+                    _spread_places(planes, place, doubled, part.holders, stride, pitch, kind)
                 finished, pieces = double_lines(doubled, rest, line, in_all, window, pitch, kind)
         outputs, to = OutputBlock(1, part.count, part.lanes), target + row_out
         write_lines(

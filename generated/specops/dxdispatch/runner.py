@@ -58,7 +58,7 @@ class Timing:
     def __post_init__(self) -> None:
         counts = ((self.iterations, 1), (self.repeat, 1), (self.warmup, 0), (self.verbosity, 0))
         counted = all(isinstance(n, Integral) and n >= least for n, least in counts)
-        times = (self.interval, self.milliseconds or 0)
+        times = [self.interval, *([] if self.milliseconds is None else [self.milliseconds])]
         timed = all(isinstance(t, Real) and t >= 0 for t in times)
         if not (counted and timed and self.verbosity <= 2):
             raise SpecopsError(

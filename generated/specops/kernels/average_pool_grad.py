@@ -1209,8 +1209,8 @@ def _fold_runs(
         _done: Any,
         few: Any,
     ) -> None:
-        apart = i64(stride * state_bytes)
-        steps = (plane, runs.plane_line), (number, runs.line_step), (first, apart)
+        step = i64(stride * state_bytes)
+        steps = (plane, runs.plane_line), (number, runs.line_step), (first, step)
         source = _place(builder, runs.line, *steps)
         joined = _folded(builder, source, stride, vector, (count, *shifts))
         places = list(range(0, stride * vector.count, stride))
@@ -1504,15 +1504,15 @@ def copy_sums(_context: Any, target: Any, source: Any, n: Any, kind: Any) -> Any
 
 
 @intrinsic
-def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, kind: Any) -> Any:
-    """Copy n sums to places `apart` sums from each other, between which 0 stands or is put.
+def spread_sums(_context: Any, target: Any, source: Any, n: Any, stride: Any, kind: Any) -> Any:
+    """Copy n sums to places `stride` sums from each other, between which 0 stands or is put.
 
     Near ones as vectors: 0.75 to 0.95 of a gradient's time. Up to a vector more is 0 then, where a line that follows is
     yet to be written.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        target, source, n, apart = values[:4]
+        target, source, n, stride = values[:4]
         element = kind.state.type
         vector = _vector(element)
         lanes, i64 = vector.count, n.type
@@ -1542,7 +1542,7 @@ def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, kin
                 steps = builder.mul(loop.index, step)
                 _store(builder, value, _place(builder, target, (steps, size)))
 
-        _cases(builder, apart, NEAR_STEPS[1:], by_step)
+        _cases(builder, stride, NEAR_STEPS[1:], by_step)
         return context.get_dummy_value()
 
     return types.void(*(types.int64,) * 4, kind), codegen
@@ -1893,7 +1893,7 @@ def _holder(spatial, holders, axes, number):
 
 
 @helper
-def _add_quotients_of(settings, spatial, planes, line, address, n, columns, divisors, scale, kind):
+def _add_quotients_of(settings, spatial, planes, line, address, n, lanes, divisors, scale, kind):
     """Add what n windows of a row of each plane give to each of their elements, lane by lane."""
     size, element_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
     step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[STEP]
@@ -1905,7 +1905,7 @@ def _add_quotients_of(settings, spatial, planes, line, address, n, columns, divi
                 value /= get_sum(divisors, i, kind) * scale
                 add_to_sum(line_at, i, value, kind)
         return
-    runs, n_run = lane_runs(pitch, columns, n, step == pitch * element_bytes)
+    runs, n_run = lane_runs(pitch, lanes, n, step == pitch * element_bytes)
     for i in range(runs):
         away = i * pitch * size
         line_at, start = line + away, address + i * step
@@ -1913,24 +1913,24 @@ def _add_quotients_of(settings, spatial, planes, line, address, n, columns, divi
 
 
 @helper
-def _move_apart(planes, line, quotients, n, apart, pitch, kind):
-    """Copy n places of each plane to where they stand in its line, `apart` places from each other."""
+def _spread_places(planes, line, quotients, n, stride, pitch, kind):
+    """Copy n places of each plane to where they stand in its line, `stride` places from each other."""
     place = pitch * state_size(kind)
     for plane in range(planes.count):
         to, from_ = line + plane * planes.line, quotients + plane * n * place
         if pitch == 1:
-            spread_sums(to, from_, n, apart, kind)
+            spread_sums(to, from_, n, stride, kind)
             continue
         for i in range(n):
-            copy_sums(to + i * apart * place, from_ + i * place, pitch, kind)
+            copy_sums(to + i * stride * place, from_ + i * place, pitch, kind)
 
 
 @helper
-def _repeat(line, count, quotients, n, at, apart, window, pitch, kind):
+def _repeat(line, count, quotients, n, at, stride, window, pitch, kind):
     """Copy n places to all elements of their windows, of which the first begins at place `at` of a line."""
     place = pitch * state_size(kind)
     for i in range(n):
-        begin = at + i * apart
+        begin = at + i * stride
         for p in range(most(begin, 0), least(begin + window, count)):
             copy_sums(line + p * place, quotients + i * place, pitch, kind)
 
@@ -1984,7 +1984,7 @@ def _give_rows(settings, spatial, buffers, part, planes, source, target, low, st
             else:
                 if aside:
                     place = line + at * pitch * size
-                    _move_apart(planes, place, doubled, part.holders, stride, pitch, kind)
+                    _spread_places(planes, place, doubled, part.holders, stride, pitch, kind)
                 finished, pieces = double_lines(doubled, rest, line, in_all, window, pitch, kind)
         outputs, to = OutputBlock(1, part.count, part.lanes), target + row_out
         write_lines(

@@ -1687,8 +1687,8 @@ def _fold_runs(
         _done: Any,
         few: Any,
     ) -> None:
-        apart = i64(stride * state_bytes)
-        steps = (plane, runs.plane_line), (number, runs.line_step), (first, apart)
+        step = i64(stride * state_bytes)
+        steps = (plane, runs.plane_line), (number, runs.line_step), (first, step)
         source = _place(builder, runs.line, *steps)
         joined = _folded(builder, source, stride, vector, (count, *shifts))
         places = list(range(0, stride * vector.count, stride))
@@ -2206,7 +2206,7 @@ def double_lines(target, rest, source, n, window, unit, kind):
 
 
 @helper
-def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, kind):
+def _fold_blocks(settings, axis, folded, doubled, several, some, plane_states, low, high, kind):
     """As fold_window_rows, block by block of windows that have a row in common, to lines at `doubled`.
 
     A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
@@ -2223,7 +2223,7 @@ def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high
                 folded + at,
                 several,
                 some * line,
-                span * size,
+                plane_states * size,
                 dilation * line,
                 most(high - low, VECTOR_BYTES // size),
                 window,
@@ -2233,7 +2233,7 @@ def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high
 
 
 @helper
-def fold_window_rows(settings, axis, scratch, several, some, span, low, high, kind):
+def fold_window_rows(settings, axis, scratch, several, some, plane_states, low, high, kind):
     """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
 
     Of a line the states from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that
@@ -2248,10 +2248,10 @@ def fold_window_rows(settings, axis, scratch, several, some, span, low, high, ki
         # that of 4096 rows is below half the last place of 16 bits.
         by_blocks = by_blocks and size > element_size(kind)
     if by_blocks:
-        _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, kind)
+        _fold_blocks(settings, axis, folded, doubled, several, some, plane_states, low, high, kind)
         return doubled
     source, pieces = double_lines(
-        doubled, rest, folded, several * span, window, dilation * line, kind
+        doubled, rest, folded, several * plane_states, window, dilation * line, kind
     )
     # Rows that move together. In place only if the vector more that is written is not read later.
     alike = some if stride == 1 else 1
@@ -2264,7 +2264,7 @@ def fold_window_rows(settings, axis, scratch, several, some, span, low, high, ki
         row *= stride
         fold_line(
             target + i * alike * line * size,
-            source + (plane * span + row * line) * size,
+            source + (plane * plane_states + row * line) * size,
             alike * line,
             pieces,
             kind,
@@ -3138,12 +3138,12 @@ def _rows_inside(axis, row, total, tall, lines):
 
 
 @helper
-def _clear_ends(lines, count, low, high, line, share, span, kind):
+def _clear_ends(lines, count, low, high, line, share, plane_states, kind):
     """Set the states before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
     size = state_size(kind)
     for i in range(count):
         plane, row = split(i, share)
-        place = lines + (plane * span + row * line) * size
+        place = lines + (plane * plane_states + row * line) * size
         clear_states(place, low, kind)
         clear_states(place + high * size, line - high, kind)
 
@@ -3395,19 +3395,19 @@ def line_chunk(kind, read_rule, block, store):
             moved = span.low != last_low or span.high != last_high
             last_low, last_high, last_first, last_column = span.low, span.high, first, column
             # States before the first place that the input has, and before the end; from one plane's lines to the next.
-            ends, apart = (span.low * pitch, span.high * pitch), line_rows.count * line + gap
+            ends, plane_states = (span.low * pitch, span.high * pitch), line_rows.count * line + gap
             if tall:
                 if moved or new_place:
-                    clear_states(lines, most_planes * apart, kind)
+                    clear_states(lines, most_planes * plane_states, kind)
             elif moved:
-                _clear_ends(lines, most_planes * share, *ends, line, share, apart, kind)
+                _clear_ends(lines, most_planes * share, *ends, line, share, plane_states, kind)
             outputs = Outputs(
                 outer, first, some, column, columns, several.lanes, new_column, new_place
             )
             places = _item_places(
                 several, window, outputs, line_rows, span, row_axis, axis, x, out, other
             )
-            planes = Planes(several.count, apart * size, *steps, plane_base)
+            planes = Planes(several.count, plane_states * size, *steps, plane_base)
             _make_lines(
                 settings,
                 spatial,
@@ -3426,7 +3426,7 @@ def line_chunk(kind, read_rule, block, store):
             joined = lines
             if tall:
                 joined = fold_window_rows(
-                    settings, row_axis, scratch, several.count, some, apart, *ends, kind
+                    settings, row_axis, scratch, several.count, some, plane_states, *ends, kind
                 )
                 if joined == lines:
                     last_first = -1  # these lines are to be cleared again

@@ -1268,10 +1268,10 @@ GIVEN_LANES = 16  # taken together
 PLACE_BYTES = 16  # of a place in a table: its position, and its offset in the target
 
 
-def _giving(apart: bool) -> Any:
+def _giving(disjoint: bool) -> Any:
     """An intrinsic that gives each of so many lanes of a window's gradient to the place, of `count`, that it found.
 
-    It is added to the sum there, or, of windows `apart`, put there, and 0 to the others.
+    It is added to the sum there, or, of `disjoint` windows, put there, and 0 to the others.
     """
 
     @intrinsic
@@ -1289,7 +1289,7 @@ def _giving(apart: bool) -> Any:
             target, table, count, found, given, lanes, *_ = values
             i64 = lanes.type
             bits = kind.state.element
-            element = bits if apart else kind.state.type
+            element = bits if disjoint else kind.state.type
             vector, elements, positions = (
                 ir.VectorType(t, GIVEN_LANES) for t in (bits, element, i64)
             )
@@ -1300,7 +1300,7 @@ def _giving(apart: bool) -> Any:
             def strip(lane: Any, left: Any) -> None:
                 few = None if left is None else _few(context, builder, vector, left)
                 value = _load_few(builder, at(given, lane, bits.width // 8), few, vector)
-                if apart:
+                if disjoint:
                     value = _as_sum(builder, value, kind.state)
                 else:
                     value = _float_of(context, builder, value, kind.state.dtype, element)
@@ -1312,7 +1312,7 @@ def _giving(apart: bool) -> Any:
                     offset = _load(builder, builder.gep(entry, [i64(8)]), i64)
                     place = _pointer(builder, lanes_at, offset)
                     hit = builder.icmp_signed("==", wanted, _splat(builder, position, positions))
-                    if apart:
+                    if disjoint:
                         new = builder.select(hit, value, ir.Constant(elements, None))
                         _store_few(builder, new, place, few)
                     else:  # behind the last lanes 0 is added to sums of other places at most
@@ -1327,8 +1327,8 @@ def _giving(apart: bool) -> Any:
     return give
 
 
-add_lanes = _giving(apart=False)
-put_lanes = _giving(apart=True)
+add_lanes = _giving(disjoint=False)
+put_lanes = _giving(disjoint=True)
 
 
 SIGNATURE = types.void(*(types.int64,) * 6)  # of a chunk
@@ -1533,21 +1533,21 @@ def _find_windows(windows, blocks, axes, spatial):
 
 
 @helper
-def _set_finder(finder, settings, spatial, windows, planes, plane_step, columns, element_bytes):
+def _set_finder(finder, settings, spatial, windows, planes, plane_step, lanes, element_bytes):
     """A walk that finds the positions (without lines the elements, too) of the present windows, packed; its items.
 
-    Of so many planes one after the other, each of `columns` side by side.
+    Of so many planes one after the other, each of `lanes` side by side.
     """
     axes = settings[SPATIAL]
     for i in range(SETTINGS):
         finder[i] = settings[i]
     finder[BATCH] = 1
     finder[INDEX_BYTES] = 8
-    finder[LANES], finder[LANE_OUT], finder[LANE_OTHER] = columns, element_bytes, 8
+    finder[LANES], finder[LANE_OUT], finder[LANE_OTHER] = lanes, element_bytes, 8
     finder[LANE_WEIGHT] = finder[PAST] = 0
     at_once = settings[PLANES] if planes > 1 else 1
     finder[PLANES] = at_once
-    place = columns
+    place = lanes
     outputs = 1
     for d in range(axes - 1, -1, -1):
         axis, part = axis_of(spatial, d, COLUMNS), axis_of(windows, d, CUT_COLUMNS)
@@ -1641,7 +1641,7 @@ def _giving_row(give: Any) -> Any:
     """Give the gradients of a row of windows, of planes side by side, place by place, by `give`.
 
     `spatial` describes the windows that are found, `number` counts their rows. This takes 0.2 to 0.8 of the time of
-    _add_found, of windows apart with up to 4 places 0.4 to 0.8 of _put_found.
+    _add_found, of disjoint windows with up to 4 places 0.4 to 0.8 of _put_found.
     """
 
     @separate
@@ -1678,9 +1678,9 @@ _put_row = _giving_row(put_lanes)
 
 
 @helper
-def _zero_block(out, step, n, columns, kind):
-    """Set n positions of so many columns, which adjoin, to 0."""
-    row = columns * element_size(kind)
+def _zero_block(out, step, n, lanes, kind):
+    """Set n positions of so many lanes, which adjoin, to 0."""
+    row = lanes * element_size(kind)
     runs = n
     if step == row:
         row, runs = row * n, 1
@@ -1777,19 +1777,19 @@ def _allocated(settings, sum_bytes, list_bytes, held, element_bytes):
     )
 
 
-def gradient(dtype, apart, side_by_side):
+def gradient(dtype, disjoint, side_by_side):
     """Chunk that adds up, for each input element, what the windows give in which it is the greatest.
 
     An item is a block of positions, in each of PITCH planes side by side, of SEVERAL such planes (of small ones many:
     0.15 to 0.7 of the time). Its sums are in scratch memory, and all windows that may hold a position of it are looked
     at, so that no two items add to the same element. Those at the edges are looked at again by the next. The chunk at
     the address FIND, of `positions` or `direct`, finds the positions: called so, it is not compiled a second time as a
-    part of this one. `apart`: no two windows have a position in common, there is OUT_DENSE, and lanes adjoin in the
+    part of this one. `disjoint`: no two windows have a position in common, there is OUT_DENSE, and lanes adjoin in the
     output. `side_by_side`: there are several lanes, which adjoin in the gradients, and MOST_PLACES of a window at most.
     """
     kind = Sums(dtype, 32 if FLOAT_BITS[dtype] == 16 else 64)
     zero = np.int64(0)
-    give_row = _put_row if apart else _add_row
+    give_row = _put_row if disjoint else _add_row
 
     @entry
     def chunk(walk, x, out, gradients, begin, end):
@@ -1808,7 +1808,7 @@ def gradient(dtype, apart, side_by_side):
         out_step = settings[OUT_DENSE]
         held = most(FOUND, pitch)
         sum_bytes = most_planes * settings[BLOCK] * pitch * size
-        sum_bytes = 0 if apart else aligned(sum_bytes + 2 * VECTOR_BYTES)
+        sum_bytes = 0 if disjoint else aligned(sum_bytes + 2 * VECTOR_BYTES)
         box_bytes = 8 * BOX_COLUMNS * axes
         list_bytes = box_bytes + MOST_PLACES * PLACE_BYTES if side_by_side else 0
         memory = _allocated(settings, sum_bytes, list_bytes, held, element_bytes)
@@ -1825,14 +1825,14 @@ def gradient(dtype, apart, side_by_side):
             block = _take_part(blocks, axes, part_of_plane)
             begin_at = _row_of(blocks, axes, weights, zero)
             planes = plane_set(settings, batch, sets, number, element_bytes)
-            several, columns = planes.count, planes.lanes
+            several, lanes = planes.count, planes.lanes
             source, target = x + planes.source, out + planes.out
             given = gradients + planes.other
             # Where what is given goes, of the first plane, and steps to the next plane and position.
-            if apart:
+            if disjoint:
                 base, plane_step, row_bytes = target + begin_at * out_step, plane_out, out_step
                 for p in range(several):
-                    _zero_block(base + p * plane_step, out_step, block, columns, kind)
+                    _zero_block(base + p * plane_step, out_step, block, lanes, kind)
             else:
                 base, plane_step, row_bytes = sums, block * pitch * size, pitch * size
                 clear_states(sums, several * block * pitch, kind)
@@ -1840,7 +1840,7 @@ def gradient(dtype, apart, side_by_side):
             for part in range(_cut(windows, axes, held // (several * pitch))):
                 outputs = _take_part(windows, axes, part)
                 items = _set_finder(
-                    finder, settings, spatial, windows, several, plane_x, columns, element_bytes
+                    finder, settings, spatial, windows, several, plane_x, lanes, element_bytes
                 )
                 call(settings[FIND], memory.finder, source, memory.values, found, zero, items)
                 at = found
@@ -1850,16 +1850,16 @@ def gradient(dtype, apart, side_by_side):
                     p, row = split(plane_row, rows)
                     start = given + p * plane_given + _row_of(windows, axes, given_steps, row)
                     place = Block(base + p * plane_step, begin_at, block, row_bytes)
-                    found_row = FoundRow(at, start, n, given_step, columns, given_lane_step)
+                    found_row = FoundRow(at, start, n, given_step, lanes, given_lane_step)
                     if side_by_side:
                         boxes, places = integers(lists), lists + box_bytes
                         give_row(place, found_row, found_windows, axes, row, boxes, places, kind)
-                    elif apart:
+                    elif disjoint:
                         _put_found(place, found_row, kind)
                     else:
                         _add_found(place, found_row, kind)
-                    at += n * columns * 8
-            if not apart:
+                    at += n * lanes * 8
+            if not disjoint:
                 _store_block(
                     settings, spatial, blocks, block, sums, target, planes, plane_out, spare, kind
                 )

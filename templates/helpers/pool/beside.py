@@ -20,10 +20,10 @@ GIVEN_LANES = 16  # taken together
 PLACE_BYTES = 16  # of a place in a table: its position, and its offset in the target
 
 
-def _giving(apart: bool) -> Any:
+def _giving(disjoint: bool) -> Any:
     """An intrinsic that gives each of so many lanes of a window's gradient to the place, of `count`, that it found.
 
-    It is added to the sum there, or, of windows `apart`, put there, and 0 to the others.
+    It is added to the sum there, or, of `disjoint` windows, put there, and 0 to the others.
     """
 
     @intrinsic
@@ -41,7 +41,7 @@ def _giving(apart: bool) -> Any:
             target, table, count, found, given, lanes, *_ = values
             i64 = lanes.type
             bits = kind.state.element
-            element = bits if apart else kind.state.type
+            element = bits if disjoint else kind.state.type
             vector, elements, positions = (
                 ir.VectorType(t, GIVEN_LANES) for t in (bits, element, i64)
             )
@@ -52,7 +52,7 @@ def _giving(apart: bool) -> Any:
             def strip(lane: Any, left: Any) -> None:
                 few = None if left is None else _few(context, builder, vector, left)
                 value = _load_few(builder, at(given, lane, bits.width // 8), few, vector)
-                if apart:
+                if disjoint:
                     value = _as_sum(builder, value, kind.state)
                 else:
                     value = _float_of(context, builder, value, kind.state.dtype, element)
@@ -64,7 +64,7 @@ def _giving(apart: bool) -> Any:
                     offset = _load(builder, builder.gep(entry, [i64(8)]), i64)
                     place = _pointer(builder, lanes_at, offset)
                     hit = builder.icmp_signed("==", wanted, _splat(builder, position, positions))
-                    if apart:
+                    if disjoint:
                         new = builder.select(hit, value, ir.Constant(elements, None))
                         _store_few(builder, new, place, few)
                     else:  # behind the last lanes 0 is added to sums of other places at most
@@ -79,5 +79,5 @@ def _giving(apart: bool) -> Any:
     return give
 
 
-add_lanes = _giving(apart=False)
-put_lanes = _giving(apart=True)
+add_lanes = _giving(disjoint=False)
+put_lanes = _giving(disjoint=True)

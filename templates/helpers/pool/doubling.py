@@ -55,7 +55,7 @@ def double_lines(target, rest, source, n, window, unit, kind):
 
 
 @helper
-def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, kind):
+def _fold_blocks(settings, axis, folded, doubled, several, some, plane_states, low, high, kind):
     """As fold_window_rows, block by block of windows that have a row in common, to lines at `doubled`.
 
     A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
@@ -72,7 +72,7 @@ def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high
                 folded + at,
                 several,
                 some * line,
-                span * size,
+                plane_states * size,
                 dilation * line,
                 most(high - low, VECTOR_BYTES // size),
                 window,
@@ -82,7 +82,7 @@ def _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high
 
 
 @helper
-def fold_window_rows(settings, axis, scratch, several, some, span, low, high, kind):
+def fold_window_rows(settings, axis, scratch, several, some, plane_states, low, high, kind):
     """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
 
     Of a line the states from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that
@@ -97,10 +97,10 @@ def fold_window_rows(settings, axis, scratch, several, some, span, low, high, ki
         # that of 4096 rows is below half the last place of 16 bits.
         by_blocks = by_blocks and size > element_size(kind)
     if by_blocks:
-        _fold_blocks(settings, axis, folded, doubled, several, some, span, low, high, kind)
+        _fold_blocks(settings, axis, folded, doubled, several, some, plane_states, low, high, kind)
         return doubled
     source, pieces = double_lines(
-        doubled, rest, folded, several * span, window, dilation * line, kind
+        doubled, rest, folded, several * plane_states, window, dilation * line, kind
     )
     # Rows that move together. In place only if the vector more that is written is not read later.
     alike = some if stride == 1 else 1
@@ -113,7 +113,7 @@ def fold_window_rows(settings, axis, scratch, several, some, span, low, high, ki
         row *= stride
         fold_line(
             target + i * alike * line * size,
-            source + (plane * span + row * line) * size,
+            source + (plane * plane_states + row * line) * size,
             alike * line,
             pieces,
             kind,

@@ -428,8 +428,8 @@ def _fold_runs(
         _done: Any,
         few: Any,
     ) -> None:
-        apart = i64(stride * state_bytes)
-        steps = (plane, runs.plane_line), (number, runs.line_step), (first, apart)
+        step = i64(stride * state_bytes)
+        steps = (plane, runs.plane_line), (number, runs.line_step), (first, step)
         source = _place(builder, runs.line, *steps)
         joined = _folded(builder, source, stride, vector, (count, *shifts))
         places = list(range(0, stride * vector.count, stride))

@@ -156,12 +156,12 @@ def _rows_inside(axis, row, total, tall, lines):
 
 
 @helper
-def _clear_ends(lines, count, low, high, line, share, span, kind):
+def _clear_ends(lines, count, low, high, line, share, plane_states, kind):
     """Set the states before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
     size = state_size(kind)
     for i in range(count):
         plane, row = split(i, share)
-        place = lines + (plane * span + row * line) * size
+        place = lines + (plane * plane_states + row * line) * size
         clear_states(place, low, kind)
         clear_states(place + high * size, line - high, kind)
 
@@ -413,19 +413,19 @@ def line_chunk(kind, read_rule, block, store):
             moved = span.low != last_low or span.high != last_high
             last_low, last_high, last_first, last_column = span.low, span.high, first, column
             # States before the first place that the input has, and before the end; from one plane's lines to the next.
-            ends, apart = (span.low * pitch, span.high * pitch), line_rows.count * line + gap
+            ends, plane_states = (span.low * pitch, span.high * pitch), line_rows.count * line + gap
             if tall:
                 if moved or new_place:
-                    clear_states(lines, most_planes * apart, kind)
+                    clear_states(lines, most_planes * plane_states, kind)
             elif moved:
-                _clear_ends(lines, most_planes * share, *ends, line, share, apart, kind)
+                _clear_ends(lines, most_planes * share, *ends, line, share, plane_states, kind)
             outputs = Outputs(
                 outer, first, some, column, columns, several.lanes, new_column, new_place
             )
             places = _item_places(
                 several, window, outputs, line_rows, span, row_axis, axis, x, out, other
             )
-            planes = Planes(several.count, apart * size, *steps, plane_base)
+            planes = Planes(several.count, plane_states * size, *steps, plane_base)
             _make_lines(
                 settings,
                 spatial,
@@ -444,7 +444,7 @@ def line_chunk(kind, read_rule, block, store):
             joined = lines
             if tall:
                 joined = fold_window_rows(
-                    settings, row_axis, scratch, several.count, some, apart, *ends, kind
+                    settings, row_axis, scratch, several.count, some, plane_states, *ends, kind
                 )
                 if joined == lines:
                     last_first = -1  # these lines are to be cleared again

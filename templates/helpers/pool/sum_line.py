@@ -198,15 +198,15 @@ def copy_sums(_context: Any, target: Any, source: Any, n: Any, kind: Any) -> Any
 
 
 @intrinsic
-def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, kind: Any) -> Any:
-    """Copy n sums to places `apart` sums from each other, between which 0 stands or is put.
+def spread_sums(_context: Any, target: Any, source: Any, n: Any, stride: Any, kind: Any) -> Any:
+    """Copy n sums to places `stride` sums from each other, between which 0 stands or is put.
 
     Near ones as vectors: 0.75 to 0.95 of a gradient's time. Up to a vector more is 0 then, where a line that follows is
     yet to be written.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        target, source, n, apart = values[:4]
+        target, source, n, stride = values[:4]
         element = kind.state.type
         vector = _vector(element)
         lanes, i64 = vector.count, n.type
@@ -236,7 +236,7 @@ def spread_sums(_context: Any, target: Any, source: Any, n: Any, apart: Any, kin
                 steps = builder.mul(loop.index, step)
                 _store(builder, value, _place(builder, target, (steps, size)))
 
-        _cases(builder, apart, NEAR_STEPS[1:], by_step)
+        _cases(builder, stride, NEAR_STEPS[1:], by_step)
         return context.get_dummy_value()
 
     return types.void(*(types.int64,) * 4, kind), codegen

@@ -112,9 +112,9 @@ def _first_of_key(preferred, x, key, limit, rule, begin, end):
         before, until = begin - place, end - place
         if step < 0:
             before, until = 1 - until, 1 - before
-        apart = abs(step) // size
-        first = ceildiv(before, apart) if before > 0 else 0
-        stop = least(count, ceildiv(until, apart)) if until > 0 else 0
+        elements = abs(step) // size  # from one to the next
+        first = ceildiv(before, elements) if before > 0 else 0
+        stop = least(count, ceildiv(until, elements)) if until > 0 else 0
         for i in range(first, stop):
             if np.int64(load_key(x + offset, i * step, rule)) == key:
                 return preferred.first_index + index + i * weight, True

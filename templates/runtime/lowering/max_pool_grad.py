@@ -73,7 +73,7 @@ class MaxPoolGrad:
         )
         sides = zip(window, strides, dilations, strict=True)
         # Whether no two windows have an element in common.
-        self._windows_apart = all((w - 1) * dilation < stride for w, stride, dilation in sides)
+        self._disjoint = all((w - 1) * dilation < stride for w, stride, dilation in sides)
         self._places = math.prod(window)
         elements = math.prod(input.sizes)
         self._empty = elements == 0
@@ -98,8 +98,8 @@ class MaxPoolGrad:
         find = [_POSITIONS(self._width, width) for width in state_widths(self._width)]
         place_by_place = self._places <= self._most_places(in_blocks=True)
         give = [
-            _GRADIENT(self._dtype, apart, side_by_side)
-            for apart in ((False, True) if self._windows_apart else (False,))
+            _GRADIENT(self._dtype, disjoint, side_by_side)
+            for disjoint in ((False, True) if self._disjoint else (False,))
             for side_by_side in ((False, True) if place_by_place else (False,))
         ]
         return [*give, *find, _DIRECT(self._width, True)]
@@ -135,11 +135,11 @@ class MaxPoolGrad:
         past = machine.goes_past(self._output, out_strides, self._moved)
         settings[kernel.PAST] = past and pitch in (1, lanes)
         lanes_adjoin = pitch == 1 or settings[kernel.LANE_OUT] == self._width // 8
-        apart = self._windows_apart and settings[kernel.OUT_DENSE] > 0 and lanes_adjoin
+        disjoint = self._disjoint and settings[kernel.OUT_DENSE] > 0 and lanes_adjoin
         most_places = self._most_places(in_blocks=blocks > 1)
         gradients_adjoin = settings[kernel.LANE_OTHER] == self._width // 8
         side_by_side = self._places <= most_places and pitch > 1 and gradients_adjoin
-        run = _GRADIENT(self._dtype, bool(apart), bool(side_by_side))
+        run = _GRADIENT(self._dtype, bool(disjoint), bool(side_by_side))
         return Plan(run, parts.walk(), sets * blocks)
 
     def _out_step(self, spatial: list[SpatialAxis]) -> int:
