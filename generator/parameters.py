@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 from generator import cases
 from generator.field_types import field_type
@@ -69,8 +71,31 @@ def of(ops: Sequence[Operator], linted: Linted) -> list[ParameterValues]:
         if field.sizes_argument and not field.sizes:
             doc = f"Sizes of {field.name}."
             required.append(ParameterValues(field.sizes_argument, _INTEGERS, None, doc))
-    asked = [p for i, f in enumerate(spec.tensors("output")) for p in _of_output(f, i, spec)]
+    asked = [p for i, f in enumerate(spec.tensors("output")) for p in _of_output(f, i, ops)]
     return required + others + asked
+
+
+def before(texts: Mapping[int, str]) -> list[str]:
+    """What is said of older versions, from the newest on, where it is not how the next newer begins."""
+    return [
+        f"Before version {newer}: {text}"
+        for (newer, said), (_, text) in pairwise(texts.items())
+        if not said.startswith(text.removesuffix("."))
+    ]
+
+
+def dtypes(position: int, ops: Sequence[Operator]) -> list[str]:
+    """The data types of an input, each with the versions that take it, unless all do; those of the newest first."""
+    taking: dict[str, list[int]] = {}
+    for op in reversed(ops):
+        for field in op.spec.tensors("input")[position : position + 1]:
+            for dtype in op.spec.dtypes(field.name):
+                taking.setdefault(dtype, []).insert(0, op.spec.since_version or 0)
+    since = [op.spec.since_version or 0 for op in ops]
+    return [
+        dtype if versions == since else f"{dtype} ({within(versions, since)})"
+        for dtype, versions in taking.items()
+    ]
 
 
 def _parameter(
@@ -105,17 +130,24 @@ def _parameter(
         doc.append(f"None means {_defaults(having)}.")
     if len(having) < len(versions):
         doc.append(f"{capitalised(within(sorted(having), versions))}.")
+    whole = [version for version, f in having.items() if f.type in ("int", "uint")]
+    if whole and len(whole) < len(having):
+        doc.append(f"A whole number {within(sorted(whole), versions)}.")
+    doc += before({version: f.doc for version, f in having.items()})
     return ParameterValues(snake_case(field.name), annotation, default, " ".join(doc))
 
 
 def _defaults(having: dict[int, FieldSpec]) -> str:
     """An attribute's default in words, with those that other versions have."""
-    defaults: dict[str, list[int]] = {}
+    words: dict[Any, str] = {}  # 2 and 2.0 are one
+    since: dict[Any, int] = {}
     for version, field in having.items():
-        defaults.setdefault(_default_doc(yaml_word(field.default)), []).append(version)
-    newest, *older = defaults
-    return newest + "".join(
-        f"; before version {min(defaults[newest])} it means {text}" for text in older
+        default = tuple(field.default) if isinstance(field.default, list) else field.default
+        words.setdefault(default, _default_doc(yaml_word(field.default)))
+        since[default] = version
+    newest, *older = words
+    return words[newest] + "".join(
+        f"; before version {since[newest]} it means {words[default]}" for default in older
     )
 
 
@@ -129,17 +161,23 @@ def _default_doc(text: str) -> str:
     return f"`{text}`" if text.startswith("[") else text
 
 
-def _of_output(field: FieldSpec, position: int, spec: OperatorSpec) -> list[ParameterValues]:
+def _of_output(field: FieldSpec, position: int, ops: Sequence[Operator]) -> list[ParameterValues]:
     """What callers may ask of an output, by its position among the outputs."""
-    out = []
+    spec, out = ops[-1].spec, []
     if field.optional:
         doc = f"Whether to return {_in_words(field)} too."
+        having = [o for o in ops if any(f.name == field.name for f in o.spec.tensors("output"))]
+        if len(having) < len(ops):
+            since, all_since = ([o.spec.since_version or 0 for o in os] for os in (having, ops))
+            doc += f" {capitalised(within(since, all_since))}."
         out.append(ParameterValues(field.optional, _FLAG, "False", doc))
     argument = spec.dtype_argument(field)
     if argument:
         doc = f"Data type of {field.name}: {', '.join(spec.dtypes(field.name))}, or a NumPy dtype."
         own = "what follows from the other arguments" if field.chooses_dtype else field.dtype
         doc += f" None means that of `out` if given, else {own}."
+        if field.optional:
+            doc += f" Without `{field.optional}` it has no effect."
         at = f", {position}" if position else ""
         passed = f"functions.output_dtype({argument}, out{at})"
         out.append(ParameterValues(argument, "Any", "None", doc, passed))

@@ -53,7 +53,7 @@ class InputValues:
     name: str
     doc: str
     argument: str
-    dtypes: tuple[str, ...]
+    dtypes: list[str]  # with the versions that take them, where not all do
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ class OperatorValues:
     class_name: str
     title: str
     summary: str
+    earlier: list[str]  # what older versions do, where that is something else
     introduced: str | None
     support_place: str
     page: PageEntry
@@ -221,13 +222,14 @@ def operator(op: Operator, linted: Linted) -> OperatorValues:
         class_name=description_class(name),
         title=spec.operator + (f"-{spec.since_version}" if spec.since_version else ""),
         summary=spec.summary,
+        earlier=[],
         introduced=spec.introduced,
         support_place=_SUPPORT_PLACES[op.source.dialect],
         page=spec.page,
         fields=[_field(f, op) for f in spec.fields],
         inputs=[
-            InputValues(f.name, f.doc, arguments[f.name], spec.dtypes(f.name))
-            for f in spec.tensors("input")
+            InputValues(f.name, f.doc, arguments[f.name], parameters.dtypes(i, [op]))
+            for i, f in enumerate(spec.tensors("input"))
         ],
         support=[_support(row) for row in spec.support],
         ranks=[row for table in spec.support for row in _ranks(table)],
@@ -267,14 +269,18 @@ def versions(ops: Sequence[Operator], newest: OperatorValues, linted: Linted) ->
     """An ONNX operator in all its versions, oldest first. What is said of it are the values of the newest."""
     spec = ops[-1].spec
     listed = [*parameters.of(ops, linted), parameters.OPSET]
-    inputs = [f.argument for f in newest.inputs]
+    inputs = [replace(f, dtypes=parameters.dtypes(i, ops)) for i, f in enumerate(newest.inputs)]
     whole = replace(
         newest,
         name=ops[-1].source.family,
         class_name=spec.operator,
         title=spec.operator,
+        earlier=parameters.before(
+            {o.spec.since_version or 0: o.spec.summary for o in reversed(ops)}
+        ),
+        inputs=inputs,
         parameters=listed,
-        signatures=parameters.signatures(ops[-1], listed, inputs),
+        signatures=parameters.signatures(ops[-1], listed, [f.argument for f in inputs]),
         attributes=parameters.attributes(ops),
     )
     only = VersionsValues(

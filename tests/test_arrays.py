@@ -528,7 +528,7 @@ def test_an_integer_for_every_entry(two: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [-1, 1 << 32, 1.5, "2", True, [1.5, 2], [[2]], object()], ids=shown
+    "value", [-1, 1 << 32, 1.5, "2", bytearray(2), True, [1.5, 2], [[2]], object()], ids=shown
 )
 def test_what_stands_for_no_entry(value: Any) -> None:
     violation = refused(lambda: specops.max_pool(IMAGE, (2, 2), strides=value))

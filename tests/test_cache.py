@@ -312,6 +312,10 @@ def test_a_package_in_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "_warned", False)
     with pytest.warns(RuntimeWarning, match="code is kept in /named_otherwise/x, for Numba"):
         cache._tell_of_another("/named_otherwise/x")
+    monkeypatch.setattr(cache, "_warned", False)
+    monkeypatch.setenv("NUMBA_CACHE_LOCATOR_CLASSES", "UserWideCacheLocator")
+    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_LOCATOR_CLASSES=UserWideCacheLocator dec"):
+        cache._tell_of_another("/home/cache")
 
 
 def test_what_was_lost_first_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -298,11 +298,45 @@ def test_nodes_show_themselves() -> None:
     )
 
 
-def test_newest_attributes_are_documented_with_their_versions() -> None:
-    text = " ".join((ox.max_pool.__doc__ or "").split())
-    assert "From version 10 on." in text.partition("dilations:")[2][:250]
-    text = " ".join((ox.softmax.__doc__ or "").split())
-    assert "None means -1; before version 13 it means 1." in text
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (ox.max_pool, "indices: Whether to return Indices too. From version 8 on."),
+        (ox.max_pool, "for each entry of kernel_shape. From version 10 on. pads:"),
+        (
+            ox.max_pool,
+            "BFLOAT16 (from version 22 on), INT8 (from version 12 on), UINT8 (from version 12",
+        ),
+        (ox.reduce_log_sum, "BFLOAT16 (from version 13 on), INT64 (in versions 1 to 18), INT32"),
+        (ox.max_unpool, "Data types: INT64. "),
+        (
+            ox.softmax,
+            "None means -1; before version 13 it means 1. Before version 13: First axis of a",
+        ),
+        (
+            ox.softmax,
+            "from the end. Before version 11: First axis of a group, which holds all axes from",
+        ),
+        (
+            ox.softmax,
+            "along one axis. Before version 13: Exponential of each element, divided by the",
+        ),
+        (ox.argmax, "None means 0. Before version 11: Axis to reduce; not negative. "),
+        (
+            ox.lp_pool,
+            "p: The exponent of the norm. None means 2. A whole number from version 2 on. ",
+        ),
+    ],
+)
+def test_versions_are_told_apart(function: Any, told: str) -> None:
+    """In the docstring, which is that of the newest: in its types, arguments, their defaults, and what it does."""
+    assert told in " ".join(function.__doc__.split())
+
+
+@pytest.mark.parametrize("name", ["max_pool", "reduce_max"])
+def test_what_newer_versions_have_besides_is_not_told_twice(name: str) -> None:
+    """Where the sentence of an older version is how that of the newer one begins."""
+    assert "Before version" not in getattr(ox, name).__doc__
 
 
 def test_plain_function_with_a_part_of_out() -> None:

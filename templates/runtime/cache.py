@@ -57,11 +57,13 @@ def _tell_of_another(folder: str) -> None:
     named = config.CACHE_DIR
     if named and not folder.startswith(os.path.join(named, "")):
         why = next((why for path, why in _refused.items() if path.startswith(named)), None)
-        reason = (
-            f"NUMBA_CACHE_DIR={named} cannot be written to: {why}"
-            if why
-            else f"Numba does not use NUMBA_CACHE_DIR={named} for a package in an archive"
-        )
+        locators = os.environ.get("NUMBA_CACHE_LOCATOR_CLASSES")
+        if why:
+            reason = f"NUMBA_CACHE_DIR={named} cannot be written to: {why}"
+        elif locators:
+            reason = f"NUMBA_CACHE_LOCATOR_CLASSES={locators} decides where, not NUMBA_CACHE_DIR={named}"
+        else:
+            reason = f"Numba does not use NUMBA_CACHE_DIR={named} for a package in an archive"
         _warn(f"compiled code is kept in {folder}, for {reason}")
 
 

@@ -56,7 +56,7 @@ def _index(value: object) -> int | None:
 
 def _entries(value: object) -> list[Any] | None:
     """The entries of a sequence, at most 64; None for all else."""
-    if isinstance(value, str | bytes | Mapping | set | type):
+    if isinstance(value, str | bytes | bytearray | Mapping | set | type):
         return None
     try:
         if getattr(value, "ndim", 1) != 1 or len(value) > MAX_ENTRIES:  # type: ignore[arg-type]

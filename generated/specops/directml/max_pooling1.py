@@ -782,7 +782,7 @@ def max_pooling1(
         output_sizes: Sizes of OutputTensor, where not those that follow from the other arguments.
         indices: Whether to return OutputIndicesTensor too.
         indices_dtype: Data type of OutputIndicesTensor: UINT64, UINT32, or a NumPy dtype. None
-            means that of `out` if given, else UINT32.
+            means that of `out` if given, else UINT32. Without `indices` it has no effect.
         out: Array to write to, or a tuple of one for each returned output, with its data type and
             shape; none may lie in the range of memory, from first to last byte, of an input or
             another output. For None, also as an entry of the tuple, a new array is allocated in the

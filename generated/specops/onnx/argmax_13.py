@@ -17,7 +17,7 @@ Constraints:
 
 Decided where the page is silent:
     reduced_not_empty: Nothing has no greatest element; NumPy refuses it too.
-    nan: NumPy's rule, which the ONNX reference follows too; onnxruntime differs from rank 2 on.
+    nan: NumPy's rule, which the ONNX reference follows too; onnxruntime differs.
     axis_is_rank: An axis equal to the number of dimensions is refused.
     zero_sizes: A size of 0 on an axis that is kept gives an empty result; on the reduced axis it is
         refused.
@@ -82,8 +82,7 @@ def lower(
         axes=[reduced_axis],
         better="greater",
         tie={False: "first", True: "last"}[select_last_index],
-        # Decided: NumPy's rule, which the ONNX reference follows too; onnxruntime differs from rank
-        # 2 on.
+        # Decided: NumPy's rule, which the ONNX reference follows too; onnxruntime differs.
         nan="propagates",
         input=data,
         output=reduced,

@@ -35,7 +35,8 @@ class ArgMin(VersionedOperator):
     Holds the attributes of a node; `compile` makes it ready for a data type and a shape.
 
     Args:
-        axis: Axis to reduce; a negative one counts from the end. None means 0.
+        axis: Axis to reduce; a negative one counts from the end. None means 0. Before version 11:
+            Axis to reduce; not negative.
         keepdims: Keep the reduced axis with size 1. None means true.
         select_last_index: Take the last of several equal elements instead of the first. None means
             false. From version 12 on.
@@ -74,9 +75,10 @@ def argmin(
 
     Args:
         x: Tensor to search. NumPy array with any strides, or any object that exposes its memory
-            (DLPack, buffer protocol, `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16,
-            INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16, UINT8.
-        axis: Axis to reduce; a negative one counts from the end. None means 0.
+            (DLPack, buffer protocol, `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16
+            (from version 13 on), INT64, INT32, INT16, INT8, UINT64, UINT32, UINT16, UINT8.
+        axis: Axis to reduce; a negative one counts from the end. None means 0. Before version 11:
+            Axis to reduce; not negative.
         keepdims: Keep the reduced axis with size 1. None means true.
         select_last_index: Take the last of several equal elements instead of the first. None means
             false. From version 12 on.

@@ -19,7 +19,7 @@ Decided where the page is silent:
     axis_allowed: The page of this version gives no range; negative axes came with version 11.
     reduced_not_empty: Nothing has no least element; NumPy refuses it too.
     tie: ONNX's own implementation and onnxruntime take the first.
-    nan: NumPy's rule, which the ONNX reference follows too; onnxruntime differs from rank 2 on.
+    nan: NumPy's rule, which the ONNX reference follows too; onnxruntime differs.
     axis_is_rank: An axis equal to the number of dimensions is refused.
     zero_sizes: A size of 0 on an axis that is kept gives an empty result; on the reduced axis it is
         refused.
@@ -84,8 +84,7 @@ def lower(
         better="less",
         # Decided: ONNX's own implementation and onnxruntime take the first.
         tie="first",
-        # Decided: NumPy's rule, which the ONNX reference follows too; onnxruntime differs from rank
-        # 2 on.
+        # Decided: NumPy's rule, which the ONNX reference follows too; onnxruntime differs.
         nan="propagates",
         input=data,
         output=reduced,

@@ -17,7 +17,7 @@ Constraints:
 
 Decided where the page is silent:
     tie: ONNX's own implementation and onnxruntime take the first.
-    nan: NumPy's rule, which the ONNX reference follows too; onnxruntime differs from rank 2 on.
+    nan: NumPy's rule, which the ONNX reference follows too; onnxruntime differs.
     axis_is_rank: An axis equal to the number of dimensions is refused.
     zero_sizes: A size of 0 on an axis that is kept gives an empty result; on the reduced axis it is
         refused.
@@ -82,8 +82,7 @@ def lower(
         better="less",
         # Decided: ONNX's own implementation and onnxruntime take the first.
         tie="first",
-        # Decided: NumPy's rule, which the ONNX reference follows too; onnxruntime differs from rank
-        # 2 on.
+        # Decided: NumPy's rule, which the ONNX reference follows too; onnxruntime differs.
         nan="propagates",
         input=data,
         output=reduced,

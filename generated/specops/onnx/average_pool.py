@@ -112,7 +112,7 @@ def average_pool(
     Args:
         x: Tensor of batches, channels and spatial dimensions, as (N x C x H x W). NumPy array with
             any strides, or any object that exposes its memory (DLPack, buffer protocol,
-            `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
+            `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16 (from version 22 on).
         kernel_shape: Entries of the window, for each spatial dimension.
         auto_pad: Where padding comes from; NOTSET means pads, VALID means none, and SAME_UPPER and
             SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.

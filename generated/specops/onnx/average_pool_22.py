@@ -38,8 +38,8 @@ Decided where the page is silent:
         the layout. Whole planes are added in float64 as reductions are, windows too wide for a line
         of scratch memory with the errors of all additions. Where a sum overflows, of small windows
         float32, the average may be infinite.
-    zero_sizes: A size of 0 gives an empty result, or where it is spatial and padded, windows of
-        nothing but padding.
+    zero_sizes: A size of 0 gives an empty result, or where it is spatial, windows of nothing but
+        padding; where none fits, it is refused.
     auto_pad_empty: An empty string counts as NOTSET.
     ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in the
         padding at the end; the page says so.
@@ -50,8 +50,8 @@ Wrong on the page:
     auto_pad, pad_shape of SAME_UPPER and SAME_LOWER: the page says: (output_spatial_shape[i] - 1) *
         strides_spatial_shape[i] + kernel_spatial_shape[i] - input_spatial_shape[i]; correct: At
         least 0, which the formula falls short of where strides are wider than the window;
-        onnxruntime 1.32 refuses such a node when it runs, unless there are dilations; then it
-        follows the formula.
+        onnxruntime 1.32 follows the formula, by which windows begin inside the input; with
+        dilations it may leave out the last.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def global_average_pool(
     Args:
         x: Tensor of batches, channels and spatial dimensions, as (N x C x H x W). NumPy array with
             any strides, or any object that exposes its memory (DLPack, buffer protocol,
-            `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
+            `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16 (from version 22 on).
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, with the output's data type and shape; it may not lie in the range
             of memory, from first to last byte, of an input. If None, a new array is allocated in

@@ -34,7 +34,7 @@ class GlobalLpPool(VersionedOperator):
     Holds the attributes of a node; `compile` makes it ready for a data type and a shape.
 
     Args:
-        p: The exponent of the norm. None means 2; before version 2 it means 2.0.
+        p: The exponent of the norm. None means 2. A whole number from version 2 on.
         opset: The operator set, which picks the version in force; None means the newest known.
 
     >>> from specops import onnx as ox
@@ -67,8 +67,8 @@ def global_lp_pool(
     Args:
         x: Tensor of batches, channels and spatial dimensions, as (N x C x H x W). NumPy array with
             any strides, or any object that exposes its memory (DLPack, buffer protocol,
-            `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
-        p: The exponent of the norm. None means 2; before version 2 it means 2.0.
+            `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16 (from version 22 on).
+        p: The exponent of the norm. None means 2. A whole number from version 2 on.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, with the output's data type and shape; it may not lie in the range
             of memory, from first to last byte, of an input. If None, a new array is allocated in

@@ -31,11 +31,15 @@ VERSIONS = Versions(
 class LogSoftmax(VersionedOperator):
     """Natural logarithm of the softmax along one axis.
 
+    Before version 13: Natural logarithm of the softmax over all axes from one on.
+
     Holds the attributes of a node; `compile` makes it ready for a data type and a shape.
 
     Args:
         axis: Axis along which a group lies; a negative one counts from the end. None means -1;
-            before version 13 it means 1.
+            before version 13 it means 1. Before version 13: First axis of a group, which holds all
+            axes from this one on; a negative one counts from the end. Before version 11: First axis
+            of a group, which holds all axes from this one on; not negative.
         opset: The operator set, which picks the version in force; None means the newest known.
 
     >>> from specops import onnx as ox
@@ -65,11 +69,16 @@ def log_softmax(
 ) -> np.ndarray:
     """Natural logarithm of the softmax along one axis.
 
+    Before version 13: Natural logarithm of the softmax over all axes from one on.
+
     Args:
         x: Tensor to read. NumPy array with any strides, or any object that exposes its memory
-            (DLPack, buffer protocol, `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
+            (DLPack, buffer protocol, `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16
+            (from version 13 on).
         axis: Axis along which a group lies; a negative one counts from the end. None means -1;
-            before version 13 it means 1.
+            before version 13 it means 1. Before version 13: First axis of a group, which holds all
+            axes from this one on; a negative one counts from the end. Before version 11: First axis
+            of a group, which holds all axes from this one on; not negative.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, with the output's data type and shape; it may not lie in the range
             of memory, from first to last byte, of an input. If None, a new array is allocated in

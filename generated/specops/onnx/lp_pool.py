@@ -44,7 +44,7 @@ class LpPool(VersionedOperator):
         dilations: Elements from one entry of a window to the next, for each spatial dimension. An
             integer stands for every entry. None means 1 for each entry of kernel_shape. From
             version 18 on.
-        p: The exponent of the norm. None means 2; before version 2 it means 2.0.
+        p: The exponent of the norm. None means 2. A whole number from version 2 on.
         pads: Padding before each spatial dimension, then behind each of them. An integer stands for
             every entry. None means 0 for every entry.
         strides: Elements from one position of the window to the next, for each spatial dimension.
@@ -103,7 +103,7 @@ def lp_pool(
     Args:
         x: Tensor of batches, channels and spatial dimensions, as (N x C x H x W). NumPy array with
             any strides, or any object that exposes its memory (DLPack, buffer protocol,
-            `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
+            `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16 (from version 22 on).
         kernel_shape: Entries of the window, for each spatial dimension.
         auto_pad: Where padding comes from; NOTSET means pads, VALID means none, and SAME_UPPER and
             SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.
@@ -112,7 +112,7 @@ def lp_pool(
         dilations: Elements from one entry of a window to the next, for each spatial dimension. An
             integer stands for every entry. None means 1 for each entry of kernel_shape. From
             version 18 on.
-        p: The exponent of the norm. None means 2; before version 2 it means 2.0.
+        p: The exponent of the norm. None means 2. A whole number from version 2 on.
         pads: Padding before each spatial dimension, then behind each of them. An integer stands for
             every entry. None means 0 for every entry.
         strides: Elements from one position of the window to the next, for each spatial dimension.

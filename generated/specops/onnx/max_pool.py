@@ -55,7 +55,7 @@ class MaxPool(VersionedOperator):
             instead of row-major. None means false. From version 8 on.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             An integer stands for every entry. None means 1 for each entry of kernel_shape.
-        indices: Whether to return Indices too.
+        indices: Whether to return Indices too. From version 8 on.
         opset: The operator set, which picks the version in force; None means the newest known.
 
     >>> from specops import onnx as ox
@@ -156,7 +156,8 @@ def max_pool(
     Args:
         x: Tensor of batches, channels and spatial dimensions, as (N x C x H x W). NumPy array with
             any strides, or any object that exposes its memory (DLPack, buffer protocol,
-            `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT8, UINT8.
+            `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16 (from version 22 on), INT8
+            (from version 12 on), UINT8 (from version 12 on).
         kernel_shape: Entries of the window, for each spatial dimension.
         auto_pad: Where padding comes from; NOTSET means pads, VALID means none, and SAME_UPPER and
             SAME_LOWER fill up. One of NOTSET, SAME_UPPER, SAME_LOWER, VALID. None means NOTSET.
@@ -171,7 +172,7 @@ def max_pool(
             instead of row-major. None means false. From version 8 on.
         strides: Elements from one position of the window to the next, for each spatial dimension.
             An integer stands for every entry. None means 1 for each entry of kernel_shape.
-        indices: Whether to return Indices too.
+        indices: Whether to return Indices too. From version 8 on.
         opset: The operator set, which picks the version in force; None means the newest known.
         out: Array to write to, or a tuple of one for each returned output, with its data type and
             shape; none may lie in the range of memory, from first to last byte, of an input or

@@ -48,8 +48,8 @@ Decided where the page is silent:
         stride.
     ceil_mode_with_auto_pad: ceil_mode has no effect with VALID, by the page's formula, nor with
         SAME_UPPER and SAME_LOWER. onnx's shape inference rounds VALID up.
-    zero_sizes: A size of 0 gives an empty result, or where it is spatial and padded, windows of
-        nothing but padding.
+    zero_sizes: A size of 0 gives an empty result, or where it is spatial, windows of nothing but
+        padding; where none fits, it is refused.
     zeros: -0.0 and +0.0 are equal, a tie. With indices the value is the very element at its index;
         without, the sign of a zero is not promised.
     index_range: Every index fits INT64, since no array has so many elements.
@@ -60,8 +60,8 @@ Wrong on the page:
     auto_pad, pad_shape of SAME_UPPER and SAME_LOWER: the page says: (output_spatial_shape[i] - 1) *
         strides_spatial_shape[i] + ((kernel_spatial_shape[i] - 1) * dilations[i] + 1) -
         input_spatial_shape[i]; correct: At least 0, which the formula falls short of where strides
-        are wider than the window; onnxruntime 1.32 refuses such a node when it runs, unless there
-        are dilations; then it follows the formula.
+        are wider than the window; onnxruntime 1.32 refuses such a node when it runs; with dilations
+        it follows the formula, and may leave out the last window.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def max_unpool(
     Args:
         x: Elements, such as MaxPool gives them, as (N x C x H x W). NumPy array with any strides,
             or any object that exposes its memory (DLPack, buffer protocol, `__array__`). Data
-            types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16.
+            types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16 (from version 22 on).
         i: For each element of X its index in the output, counted row-major through all dimensions;
             one that is not there writes nothing, of equal ones any wins. NumPy array or object, as
             for x. Data types: INT64.

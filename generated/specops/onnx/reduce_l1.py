@@ -75,8 +75,8 @@ def reduce_l1(
 
     Args:
         x: Tensor to reduce. NumPy array with any strides, or any object that exposes its memory
-            (DLPack, buffer protocol, `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16,
-            INT64, INT32, UINT64, UINT32.
+            (DLPack, buffer protocol, `__array__`). Data types: FLOAT64, FLOAT32, FLOAT16, BFLOAT16
+            (from version 13 on), INT64, INT32, UINT64, UINT32.
         axes: Axes to reduce; negative ones count from the end. An empty list stands for all axes,
             or for none where noop_with_empty_axes is 1. None means `[]`.
         keepdims: Keep reduced axes with size 1. None means true.

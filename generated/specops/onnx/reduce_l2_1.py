@@ -23,7 +23,7 @@ Decided where the page is silent:
     integers: Squares of integers are summed as integers, which wrap around, and the root is cut
         towards 0; a negative sum gives the least integer.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
-        rounded once.
+        rounded once; of 64 bits the root is rounded again.
 """
 
 from __future__ import annotations

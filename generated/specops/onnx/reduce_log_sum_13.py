@@ -22,7 +22,8 @@ Decided where the page is silent:
     integers: Sums of integers wrap around; their logarithms are computed in float64 and then cut
         towards 0, and those of sums that have none are the least integer.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
-        rounded once; where a float64 sum overflows, its logarithm does.
+        rounded once; of 64 bits the logarithm is rounded again, and where a sum overflows, so does
+        its logarithm.
 """
 
 from __future__ import annotations

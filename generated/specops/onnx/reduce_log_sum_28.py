@@ -19,7 +19,8 @@ Decided where the page is silent:
     axes_unique: A repeated axis names nothing new; NumPy refuses it too.
     nan: Whatever is computed with NaN is NaN.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
-        rounded once; where a float64 sum overflows, its logarithm does.
+        rounded once; of 64 bits the logarithm is rounded again, and where a sum overflows, so does
+        its logarithm.
 """
 
 from __future__ import annotations

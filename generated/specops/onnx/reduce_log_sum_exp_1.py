@@ -24,7 +24,7 @@ Decided where the page is silent:
     integers: Results of integer types are computed in float64 and then cut towards 0; those that
         have none are the least integer.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
-        rounded once.
+        rounded once; of 64 bits exponentials and the logarithm are rounded, too.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ Decided where the page is silent:
     axes_unique: A repeated axis names nothing new; NumPy refuses it too.
     nan: Whatever is computed with NaN is NaN.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
-        rounded once.
+        rounded once; of 64 bits exponentials and the logarithm are rounded, too.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ Decided where the page is silent:
         numpy.max; numpy.linalg.vector_norm refuses it.
     no_elements: Of nothing the result is 0.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
-        rounded once.
+        rounded once; of 64 bits the root is rounded again.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def l2_norm(
             numpy.max; numpy.linalg.vector_norm refuses it.
         no_elements: Of nothing the result is 0.
         precision: Floats are summed in a wider type, or with the rounding errors beside the sum,
-            and rounded once.
+            and rounded once; of 64 bits the root is rounded again.
 
     Page: https://numpy.org/doc/2.4/reference/generated/numpy.linalg.vector_norm.html
 

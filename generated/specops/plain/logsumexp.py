@@ -25,7 +25,7 @@ Decided where the page is silent:
         scipy.special.logsumexp.
     no_elements: Of nothing the result is negative infinity.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
-        rounded once.
+        rounded once; of 64 bits exponentials and the logarithm are rounded, too.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def logsumexp(
             scipy.special.logsumexp.
         no_elements: Of nothing the result is negative infinity.
         precision: Floats are summed in a wider type, or with the rounding errors beside the sum,
-            and rounded once.
+            and rounded once; of 64 bits exponentials and the logarithm are rounded, too.
 
     Page: https://docs.scipy.org/doc/scipy/reference/generated/scipy.special.logsumexp.html
 
