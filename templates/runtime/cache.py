@@ -61,7 +61,9 @@ def _tell_of_another(folder: str) -> None:
         if why:
             reason = f"NUMBA_CACHE_DIR={named} cannot be written to: {why}"
         elif locators:
-            reason = f"NUMBA_CACHE_LOCATOR_CLASSES={locators} decides where, not NUMBA_CACHE_DIR={named}"
+            reason = (
+                f"NUMBA_CACHE_LOCATOR_CLASSES={locators} decides where, not NUMBA_CACHE_DIR={named}"
+            )
         else:
             reason = f"Numba does not use NUMBA_CACHE_DIR={named} for a package in an archive"
         _warn(f"compiled code is kept in {folder}, for {reason}")
