@@ -1165,8 +1165,8 @@ def test_what_an_output_says_of_itself_is_not_believed() -> None:
 @pytest.mark.parametrize(
     "axis",
     [
-        np.timedelta64(1),
-        [np.timedelta64(1)],
+        np.timedelta64(1, "s"),
+        [np.timedelta64(1, "s")],
         np.array([1], "m8[ns]"),
         Mock(spec=int),
         type("Meta", (type,), {"__eq__": lambda *_: True})("Class", (), {}),

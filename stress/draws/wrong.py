@@ -32,7 +32,7 @@ class Raises:
         return "Raises()"
 
 
-JUNK = ["junk", 1.5, object(), {}, b"x", 1j, Raises(), np.timedelta64(1)]
+JUNK = ["junk", 1.5, object(), {}, b"x", 1j, Raises(), np.timedelta64(1, "s")]
 JUNK += [float("nan"), np.float32(1)]
 FLAGS = [
     "keepdims",
