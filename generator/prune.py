@@ -13,12 +13,12 @@ from functools import cached_property
 class Statement:
     """A statement at the top of a kernel or of helpers.
 
-    >>> text = "def f(a): return g(a, h)\\nA: int = 1\\nB, (C, D) = 2, (3, 4)"
+    >>> text = "def f(a): return g(a, h)\\nA: int = 1\\nB, (C, D) = 2, (3, 4)\\nB[E] = C.name = 5"
     >>> function, *others = statements(ast.parse(text).body, text.split("\\n"))
     >>> function.defines, sorted(function.names)
     (['f'], ['g', 'h'])
     >>> [other.defines for other in others]
-    [['A'], ['B', 'C', 'D']]
+    [['A'], ['B', 'C', 'D'], []]
     """
 
     first: int  # of its lines, with the decorators, from 0 on
@@ -34,7 +34,8 @@ class Statement:
         targets = node.targets if isinstance(node, ast.Assign) else []
         if isinstance(node, ast.AnnAssign):
             targets = [node.target]
-        return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
+        names = [n for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
+        return [name.id for name in names if isinstance(name.ctx, ast.Store)]
 
     @cached_property
     def registers(self) -> set[str]:
@@ -101,13 +102,18 @@ def _for_the_host(name: str) -> bool:
 def _named(node: ast.stmt | ast.expr, text: str) -> set[str]:
     """The names in it that are the module's: a function's own variable is no helper of the same name."""
     symbols = list(_symbols(symtable.symtable(text, "", "exec")))
-    own = {s.get_name() for s in symbols} - {s.get_name() for s in symbols if s.is_global()}
+    own = {name for name, _ in symbols} - {name for name, shared in symbols if shared}
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} - own
 
 
-def _symbols(scope: symtable.SymbolTable) -> Iterator[symtable.Symbol]:
-    """The names of a scope and of those within it."""
-    yield from scope.get_symbols()
+def _symbols(scope: symtable.SymbolTable) -> Iterator[tuple[str, bool]]:
+    """The names of a scope and of those within it, and whether each may be the module's there.
+
+    In a class one is, where it is read before it is assigned: `split = inlined(split)`.
+    """
+    members = isinstance(scope, symtable.Class)
+    for symbol in scope.get_symbols():
+        yield symbol.get_name(), symbol.is_global() or (members and symbol.is_referenced())
     for inner in scope.get_children():
         yield from _symbols(inner)
 
