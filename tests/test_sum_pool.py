@@ -240,6 +240,9 @@ def test_norms_by_literals(name: str) -> None:
     ):
         got = pooled(Pooling(windows, (4,), p=p), name, x)[0]
         assert got == pytest.approx(expected, rel=2 * EPSILON[name])
+    x = np.array([[1, -1.5, 0, 1.75]], numpy_type(name))  # of powers that float64 holds
+    got = pooled(Pooling(windows, (4,), p=1000), name, x)[0]
+    assert got == pytest.approx([0, 1, 1.5, 1.5, 1.75, 1.75, 0, 0], rel=2 * EPSILON[name])
 
 
 @pytest.mark.parametrize("name", ["FLOAT16", "FLOAT64"])
@@ -283,6 +286,20 @@ def test_norms_neither_overflow_nor_vanish(name: str) -> None:
         got = pooled(Pooling(simple((1, 8), (2,), 2), (0,), p=p), name, least)
         assert got == [[LEAST[name], 0, 3 * LEAST[name], 1]]
         assert pooled(Pooling(simple((1, 4), (2,)), (0,), p=p), name, greatest) == [[INF] * 3]
+
+
+@pytest.mark.parametrize("name", ["FLOAT32", "BFLOAT16"])
+def test_norms_of_groups_neither_overflow_nor_vanish(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same of windows too long for lines, by groups or not: of elements as great and as small as there are."""
+    monkeypatch.setattr(pooling, "LONGEST_LINE", 1)
+    monkeypatch.setattr(pooling, "EDGE", 2)
+    monkeypatch.setattr(sum_pool, "GROUPED", 1)
+    for p, number in itertools.product(range(1, 10), (GREATEST[name], LEAST[name])):
+        x = np.zeros((1, 40), numpy_type(name))
+        x[0, 20] = number
+        assert pooled(Pooling(simple(x.shape, (21,)), (0,), p=p), name, x) == [[number] * 20]
 
 
 @pytest.mark.parametrize("name", ["FLOAT16", "BFLOAT16", "FLOAT32"])
