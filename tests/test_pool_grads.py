@@ -170,6 +170,42 @@ def test_many_windows_of_one_element() -> None:
         check_average(random, "FLOAT32", shape, windows, "c", "c")
 
 
+def test_few_windows_of_many_elements() -> None:
+    """More positions than the narrow states of 16 bits count; windows as long as lines may be, of several planes."""
+    random = np.random.default_rng(4)
+    windows = Windows((3, 2), (1, 15_000), (1, 1), (0, 0), (1, 2))
+    check_max(random, "FLOAT16", (1, 3, 20_000), windows, "c", "c")
+    check_average(random, "FLOAT32", (3, 6_000), Windows((6_000,), (50,), (1,), (70,), (3,)), "c")
+
+
+def test_sums_of_many_windows_are_wide() -> None:
+    """What one row gets of thousands of windows: a great share first, beside which float32 would lose the others."""
+    windows = Windows((4000, 1), (1, 1), (1, 1), (0, 0), (4000, 3))
+    gradient = np.full(windows.outputs, 4000, np.float32)
+    gradient[0] = 4000 * 2.0**24
+    out = np.empty((7999, 3), np.float32)
+    average_operator("FLOAT32", out.shape, windows, (0, 0), "inside")(gradient, out)
+    assert (out[3999] == 2.0**24 + 4000).all()  # of 3999 shares of 1, to the nearest even
+
+
+def test_sets_of_planes_end_with_their_axis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of planes with gaps an item takes those of one image: of five in fours, none is left of any image."""
+    monkeypatch.setattr(max_pool_grad, "PLANE_BYTES", 4 * 8 * 16)
+    monkeypatch.setattr(pooling, "ITEM_BYTES", 4 * 4 * 16)
+    random = np.random.default_rng(9)
+    shape = (3, 5, 4, 4)
+    windows = simple(shape, (2, 2))
+    x = random.integers(0, 9, (3, 6, 4, 4)).astype(np.float32)[:, :5]
+    gradient = random.integers(-9, 9, (3, 6, 3, 3)).astype(np.float32)[:, :5]
+    out = np.full((3, 6, 4, 4), 7, np.float32)
+    max_operator("FLOAT32", shape, windows, "ignored")(x, gradient, out[:, :5])
+    check_close("FLOAT32", out[:, :5], *max_grad("FLOAT32", x, gradient, windows, "ignored"))
+    average_operator("FLOAT32", shape, windows, (0, 0), "inside")(gradient, out[:, :5])
+    expected = average_grad("FLOAT32", gradient, shape, windows, (0, 0), "inside")
+    check_close("FLOAT32", out[:, :5], *expected)
+    assert (out[:, 5] == 7).all()
+
+
 @pytest.mark.parametrize("name", ["FLOAT32", "BFLOAT16"])
 def test_odd_windows(name: str) -> None:
     """Windows of 1, windows larger than the input, strides that jump over it, padding beyond it."""
