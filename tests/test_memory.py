@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
+import numpy as np
 import pytest
-from draw import MEBI, check_resident_memory, check_traced_memory
+from draw import MEBI, Call, check_resident_memory, check_traced_memory
 
 import specops
+from specops import directml as dml
 
 # Each has `memory_calls()`: calls of a kernel on arrays of each layout.
 MODULES = ["arg_reduce", "hardmax", "max_pool", "pool_grads", "reduce", "softmax", "sum_pool"]
@@ -25,3 +32,86 @@ def test_no_copy_is_made(module: str) -> None:
 def test_compiled_code_makes_no_copy(module: str) -> None:
     """Of what compiled code allocates by itself."""
     check_resident_memory(f"test_{module}", LIMIT)
+
+
+ALLOCATED = """
+import ctypes
+import sys
+
+import llvmlite.binding as llvm
+from numba.core.registry import cpu_target
+from numba.core.runtime import _nrt_python, rtsys
+
+rtsys.initialize(cpu_target.target_context)
+allocating = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)
+freeing = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+allocate = allocating(_nrt_python.c_helpers["Allocate"])
+free = freeing(_nrt_python.c_helpers["Free"])
+held, most = {}, 0
+
+@allocating
+def noted(size):
+    global most
+    address = allocate(size)
+    held[address] = size
+    most = max(most, sum(held.values()))
+    return address
+
+@freeing
+def freed(address):
+    del held[address]
+    free(address)
+
+# Code is linked with these from here on.
+llvm.add_symbol("NRT_Allocate", ctypes.cast(noted, ctypes.c_void_p).value)
+llvm.add_symbol("NRT_Free", ctypes.cast(freed, ctypes.c_void_p).value)
+
+sys.path.insert(0, sys.argv[1])
+import specops
+import test_memory
+
+with specops.num_threads(1):
+    for label, call in test_memory.scratch_calls():
+        most = 0
+        call()
+        assert 0 < most < int(sys.argv[2]), f"{label}: {most} bytes"
+        assert not held, label
+print("done")
+"""
+
+
+def channels_last(shape: tuple[int, ...]) -> np.ndarray:
+    return np.moveaxis(np.ones((shape[0], *shape[2:], shape[1]), np.float32), -1, 1)
+
+
+def scratch_calls() -> Iterator[Call]:
+    """Poolings whose lines, tables, blocks of sums or buffers would be large if they were not limited."""
+    for x, window in (
+        (np.ones((1, 1, 1, 64_000), np.float32), 60_000),
+        (np.ones((1, 1, 1, 64_000), np.float32), 4000),
+        (channels_last((1, 8000, 1, 40)), 20),
+    ):
+        sizes, strides = [1, window], [1, max(1, window // 60)]
+        gradient = specops.average_pool(x, sizes, strides)
+        text = f"{window} of {x.shape}"
+        yield f"average, {text}", partial(specops.average_pool, x, sizes, strides)
+        yield f"max, {text}", partial(specops.max_pool, x, sizes, strides)
+        yield f"max and indices, {text}", partial(specops.max_pool, x, sizes, strides, indices=True)
+        yield (
+            f"average's gradient, {text}",
+            partial(dml.average_pooling_grad, gradient, sizes, strides),
+        )
+    tall = np.ones((2, 100_000, 3), np.float32)
+    yield "tall planes", partial(specops.average_pool, tall, [1, 3], start_padding=[0, 1])
+    for x in (np.ones((1, 300, 30, 30), np.float32), channels_last((32, 256, 8, 8))):
+        gradient = np.ones((*x.shape[:2], 1, 1), np.float32)
+        yield f"max's gradient, {x.shape}", partial(dml.max_pooling_grad, x, gradient, x.shape[2:])
+    x = channels_last((1, 256, 40, 40))
+    yield "max's gradient, channels last", partial(dml.max_pooling_grad, x, x[..., 1:, 1:], [2, 2])
+
+
+def test_scratch_memory_of_a_thread() -> None:
+    """All that compiled code allocates is less than 1 MiB for a thread, however long windows are."""
+    command = [sys.executable, "-c", ALLOCATED, str(Path(__file__).parent), str(MEBI)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout == "done\n", done.stderr
