@@ -176,6 +176,7 @@ def test_few_windows_of_many_elements() -> None:
     windows = Windows((3, 2), (1, 15_000), (1, 1), (0, 0), (1, 2))
     check_max(random, "FLOAT16", (1, 3, 20_000), windows, "c", "c")
     check_average(random, "FLOAT32", (3, 6_000), Windows((6_000,), (50,), (1,), (70,), (3,)), "c")
+    check_average(random, "FLOAT32", (2, 90, 100), simple((90, 100), (90, 100)), "c")
 
 
 def test_sums_of_many_windows_are_wide() -> None:
@@ -358,6 +359,19 @@ def test_channels_last(
                     else:
                         average(mine, out)
                     check_close(name, out, *expected)
+
+
+def test_channels_in_several_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More channels side by side than a line has room for, in the last tile fewer."""
+    monkeypatch.setattr(pooling, "LINE_BYTES", 16 * 4 * 5)
+    shape = (1, 33, 7, 9)
+    windows = simple(shape, (3, 3))
+    gradient = np.random.default_rng(3).integers(-9, 9, windows.sizes(shape)).astype(np.float32)
+    last = np.moveaxis(np.ascontiguousarray(np.moveaxis(gradient, 1, -1)), -1, 1)
+    out = np.moveaxis(np.full((1, 7, 9, 33), 7, np.float32), -1, 1)
+    average_operator("FLOAT32", shape, windows, (0, 0), "inside")(last, out)
+    expected = average_grad("FLOAT32", gradient, shape, windows, (0, 0), "inside")
+    check_close("FLOAT32", out, *expected)
 
 
 @pytest.mark.parametrize("name", ["FLOAT16", "FLOAT32"])
