@@ -101,6 +101,8 @@ def scratch_calls() -> Iterator[Call]:
             f"average's gradient, {text}",
             partial(dml.average_pooling_grad, gradient, sizes, strides),
         )
+    x = np.ones((1, 1, 1, 64_000), np.float32)
+    yield "dilated", partial(specops.max_pool, x, [1, 3], dilations=[1, 30_000], indices=True)
     tall = np.ones((2, 100_000, 3), np.float32)
     yield "tall planes", partial(specops.average_pool, tall, [1, 3], start_padding=[0, 1])
     for x in (np.ones((1, 300, 30, 30), np.float32), channels_last((32, 256, 8, 8))):
