@@ -485,6 +485,11 @@ def test_planes_that_are_not_transposed(name: str, monkeypatch: pytest.MonkeyPat
         out = np.empty((64, 9, 10), x.dtype)[..., 1:]
         lowered(windows, name, given.shape, "ignored", "row_major", None)(given, out)
         check_values(out, windows.expected(given, "ignored", "row_major")[0], False)
+    # Images that lie side by side in the output alone; their one channel would in the input, were it several.
+    x = np.moveaxis(values(random, name, (64, 9, 9, 2))[..., :1], -1, 1)
+    out = np.moveaxis(np.empty((1, 9, 9, 64), x.dtype), -1, 0)
+    lowered(windows, name, x.shape, "ignored", "row_major", None)(x, out)
+    check_values(out, windows.expected(x, "ignored", "row_major")[0], False)
     # One plane less than a vector has lanes: the vector would begin before the first.
     fewer = (max_pool_kernel.VECTOR_BYTES // numpy_type(name).itemsize - 1, 9, 9)
     check_pool(
