@@ -478,6 +478,12 @@ def test_planes_that_are_not_transposed(name: str, monkeypatch: pytest.MonkeyPat
     for shape, windows in LEFT:
         x = values(random, name, shape)
         check_pool(random, name, x, windows, "propagates", "row_major", "UINT32", "c")
+    for shape, windows in LEFT[:4]:  # neither where planes lie side by side
+        x = beside(values(random, name, shape))
+        expected, _ = windows.expected(x, "ignored", "row_major")
+        out = beside(np.empty_like(expected))
+        lowered(windows, name, shape, "ignored", "row_major", None)(x, out)
+        check_values(out, expected, False)
     # An output whose planes do not lie side by side, as those of the input do; and one whose rows do not adjoin.
     windows = Windows((3, 3), (1, 1), (1, 1), (1, 1), (9, 9))
     x = values(random, name, (9, 9, 64))
