@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from draw import MEBI, Call, check_resident_memory, check_traced_memory
+from draw import MEBI, PACKED, Call, check_resident_memory, check_traced_memory
 
 import specops
 from specops import directml as dml
@@ -125,5 +125,80 @@ def scratch_calls() -> Iterator[Call]:
 def test_scratch_memory_of_a_thread() -> None:
     """All that compiled code allocates is less than 1 MiB for a thread, however long windows are."""
     command = [sys.executable, "-c", ALLOCATED, str(Path(__file__).parent), str(MEBI)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout == "done\n", done.stderr
+
+
+GUARDED = """
+import ctypes
+import mmap
+import sys
+
+import llvmlite.binding as llvm
+from numba.core.registry import cpu_target
+from numba.core.runtime import rtsys
+
+rtsys.initialize(cpu_target.target_context)
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+held, free = {}, {}
+
+@ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)
+def allocate(size):
+    # The last page may not be touched, and what is allocated ends before it, but for what aligns it.
+    pages = -(-size // mmap.PAGESIZE) + 1
+    blocks = free.setdefault(pages, [])
+    if not blocks:
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        first = libc.mmap(None, pages * mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+        assert libc.mprotect(first + (pages - 1) * mmap.PAGESIZE, mmap.PAGESIZE, 0) == 0
+        blocks.append(first)
+    block = blocks.pop()
+    address = block + (pages - 1) * mmap.PAGESIZE - size & -8
+    held[address] = blocks, block
+    return address
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def release(address):
+    blocks, block = held.pop(address)
+    blocks.append(block)
+
+# Code is linked with these from here on.
+llvm.add_symbol("NRT_Allocate", ctypes.cast(allocate, ctypes.c_void_p).value)
+llvm.add_symbol("NRT_Free", ctypes.cast(release, ctypes.c_void_p).value)
+
+sys.path.insert(0, sys.argv[1])
+import test_memory
+
+test_memory.small_calls()
+print("done")
+"""
+
+
+def small_calls() -> None:
+    """Random cases, and small planes that are packed."""
+    for module in ("max_pool", "sum_pool", "pool_grads", "softmax", "arg_reduce", "hardmax"):
+        for number in range(30):
+            importlib.import_module(f"test_{module}").check_case("FLOAT32", number)
+    for shape, (window, strides, dilations, padding, outputs) in PACKED:
+        x = np.ones(shape, np.float32)
+        ends = [
+            max(0, (n - 1) * stride + (w - 1) * dilation + 1 - size - before)
+            for n, stride, w, dilation, size, before in zip(
+                outputs, strides, window, dilations, shape[-len(window) :], padding, strict=True
+            )
+        ]
+        for function in (specops.max_pool, specops.average_pool):
+            result = function(x, window, strides, padding, ends, dilations)
+            assert result.shape[-len(window) :] == outputs
+
+
+def test_scratch_memory_before_a_forbidden_page() -> None:
+    """Nothing beyond what was allocated is read or written (seen on Linux only)."""
+    if sys.platform != "linux":
+        return
+    command = [sys.executable, "-X", "faulthandler", "-c", GUARDED, str(Path(__file__).parent)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout == "done\n", done.stderr
