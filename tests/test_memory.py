@@ -117,6 +117,7 @@ def scratch_calls() -> Iterator[Call]:
         (np.ones((70_000, 17), np.float32)[:, :16], 0),
         (np.ones((70_000, 8, 2), np.float32), (0, 2)),
         (np.ones((9, 30_000, 3), np.float32)[..., :2], (1, 2)),
+        (np.ones((2, 1000, 400, 2), np.float32), (0, 2)),
     ):
         for function in (specops.softmax, specops.log_softmax, specops.sum, specops.hardmax):
             yield f"{function.__name__}, {x.dtype} {x.shape}", partial(function, x, axis)
