@@ -20,6 +20,7 @@ from generator import cases, cli, decided, exits, lint, output, plan, selection,
 from generator.diagnostics import Report
 from generator.expr.evaluator import Budget
 from generator.paste import Helpers
+from generator.prune import statements, unreached, without
 from generator.resolve import Operator
 
 VALIDATOR = "generated/specops/directml/argmax.py"
@@ -908,6 +909,145 @@ def test_an_underscore_tells_what_a_helper_is_for() -> None:
                 if (compiled or emits) and called == node.name.startswith("_"):
                     wrong.append(f"{path.name}: {node.name}")
     assert wrong == []
+
+
+def pasted(root: Path, kernel: str, **helpers: str) -> tuple[str | None, str]:
+    """What becomes of a kernel and its helpers, and what is wrong with them."""
+    folder = root / "templates"
+    for path, text in {
+        "kernels/k": kernel,
+        **{f"helpers/{n}": t for n, t in helpers.items()},
+    }.items():
+        file = folder / f"{path}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode("latin-1"))
+    report = Report()
+    return Helpers(folder, report).pasted("templates/kernels/k.py", report), report.text()
+
+
+def test_a_kernel_defines_no_name_of_its_helpers(tmp_path: Path) -> None:
+    """All of the module would use the one below, and of two of its own, too."""
+    kernel = "from a import b\n\n\ndef c(): ...\n\n\ndef d(): ...\n\n\ndef d(): ...\n"
+    text, said = pasted(tmp_path, kernel, a="def b(): ...\n\n\ndef c(): ...\n")
+    assert text is None
+    rename = "  = help: a kernel and the helpers in it share their names; rename one in"
+    assert re.findall(rf"`(\w)` is defined twice.*?\n{rename} (.*?)\n", said, re.DOTALL) == [
+        ("c", "templates/helpers/a.py"),
+        ("d", "this template"),
+    ]
+
+
+KERNEL = """
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numba.core.types
+from numba import types as kinds, njit, All, MOST, nopython
+import numpy as np
+
+from a import a
+
+K = a, math.pi, numba.core.types, kinds, njit, All, MOST, np
+"""
+MODULE = """
+from __future__ import annotations
+
+import math
+
+import numba.core.types
+import numpy as np
+from numba import MOST, All, njit, types
+from numba import types as kinds
+
+
+def a(): return types
+
+
+K = a, math.pi, numba.core.types, kinds, njit, All, MOST, np
+"""
+
+
+def test_imports_of_a_kernel(tmp_path: Path) -> None:
+    """One block of those that its module names."""
+    helper = "from numba import types\n\n\ndef a(): return types\n"
+    assert pasted(tmp_path, KERNEL, a=helper) == (MODULE.lstrip("\n"), "")
+    said = pasted(tmp_path, KERNEL.replace("import math", "import math as np"), a=helper)[1]
+    assert "`np` is defined twice in this kernel" in said
+
+
+def test_a_kernel_without_helpers(tmp_path: Path) -> None:
+    """Nor docstring, nor imports."""
+    assert pasted(tmp_path, "K = 1\n") == ("\nK = 1\n", "")
+    assert pasted(tmp_path, '"""K."""\n\nK = 1\n') == ('"""K."""\n\n\nK = 1\n', "")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "line", "message"),
+    [
+        (
+            "from a import (\n    b,\n    c,\n)\n",
+            "3:5",
+            "templates/helpers/a.py does not define `c`",
+        ),
+        ("from .a import b\n", "1:1", "kernels and helpers cannot import `.a`"),
+        ("from .math import log\n", "1:1", "kernels and helpers cannot import `.math`"),
+        ("from . import a\n", "1:1", "kernels and helpers cannot import `.`"),
+        ("K = 1\n\xe9\n", "1:1", "cannot read this template: 'utf-8' codec can't decode byte 0xe9"),
+        ("K = 1\0\n", "1:1", "cannot read this template: source code string cannot contain null"),
+    ],
+)
+def test_what_a_kernel_cannot_be(tmp_path: Path, kernel: str, line: str, message: str) -> None:
+    text, said = pasted(tmp_path, kernel, a="def b(): ...\n")
+    assert text is None
+    assert said.count("error[") == 1
+    assert re.match(rf"error\[E40[26]\]: {re.escape(message)}", said)
+    assert f"--> templates/kernels/k.py:{line}\n" in said
+
+
+def test_helpers_in_a_circle(tmp_path: Path) -> None:
+    """It is told without those that only lead to it, and one that imports itself is one, too."""
+    helpers = {"a": "from b import b\n", "b": "from c import c\n\n\ndef b(): ...\n"}
+    helpers |= {"c": "from b import b\n\n\ndef c(): ...\n", "d": "from d import d\n\n\nd = 1\n"}
+    _, said = pasted(tmp_path, "", **helpers)
+    assert re.findall("import each other: (.*)", said) == ["b -> c -> b", "d -> d"]
+
+
+@pytest.mark.parametrize(
+    ("text", "helpers", "kept"),
+    [
+        # Of several names one is for the host, or the kernel's own.
+        ("_A, b = 1, 2\nC = 3\n", {"_A", "b", "C"}, "C = 3\n"),
+        ("A, b = 1, 2\nC = 3\n", {"A", "b"}, "A, b = 1, 2\nC = 3\n"),
+        ("a, b = 1, 2\nC = 3\n", {"b"}, "a, b = 1, 2\nC = 3\n"),
+        # Blank lines stay as they were on either side.
+        ("def a(): ...\n\n\n_b = 1\nC = 2\n", {"_b"}, "def a(): ...\n\n\nC = 2\n"),
+        ("A = 1\n_b = 2\n\n\ndef c(): ...\n", {"_b"}, "A = 1\n\n\ndef c(): ...\n"),
+        ("_b = 1\nC = 2\n# end", {"_b"}, "C = 2\n# end\n"),
+        ("A = 1  # \u2028\n_b = 2\nC = 3\n", {"_b"}, "A = 1  # \u2028\nC = 3\n"),
+        # A class is told of by its decorator, too.
+        ("@tell(b)\nclass Ab: ...\n\n\nb = 1\nC = b\n", {"Ab", "b"}, None),
+        ("C = tell\n\n\n@tell(b)\nclass Ab: ...\n\n\nb = 1\n", {"Ab", "b"}, "C = tell\n"),
+        # So is a function by a statement, but for the kernel's own.
+        ("C = 2\n\n\ntell(b)\nb = 1\n", {"b"}, "C = 2\n"),
+        ("C = 2\n\n\ntell(C)\nprint()\n", {"b"}, None),
+        # A member, or a variable of a method, is not the module's.
+        ("class A:\n    b = 1\n\n\nb = 1\n", {"b"}, "class A:\n    b = 1\n"),
+        (
+            "class A:\n    def c(self):\n        b = 1\n\n\nb = 1\n",
+            {"b"},
+            "class A:\n    def c(self):\n        b = 1\n",
+        ),
+    ],
+)
+def test_what_of_helpers_is_pasted(text: str, helpers: set[str], kept: str | None) -> None:
+    lines = text.split("\n")
+    every = statements(ast.parse(text).body, lines)
+    shared = [statement for statement in every if {*statement.defines} <= helpers]
+    dropped, _ = unreached([statement for statement in every if statement not in shared], shared)
+    left = "\n".join(without(lines, dropped)).strip("\n")
+    assert f"{left}\n" == (text if kept is None else kept)
 
 
 @pytest.mark.parametrize(
