@@ -48,10 +48,7 @@ def brought(imports: Iterable[ast.Import | ast.ImportFrom]) -> set[tuple[str, st
     [('np', 'numpy'), ('types', 'numba.types')]
     """
     return {
-        (
-            _bound(alias),
-            f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name,
-        )
+        (_bound(alias), _stands_for(node, alias))
         for node in imports
         for alias in node.names
         if is_known(_module(node, alias))
@@ -89,6 +86,12 @@ def _module(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
 def _bound(alias: ast.alias) -> str:
     """The name that it brings."""
     return alias.asname or alias.name.split(".")[0]
+
+
+def _stands_for(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
+    if isinstance(node, ast.ImportFrom):
+        return f"{node.module}.{alias.name}"
+    return alias.name if alias.asname else _bound(alias)  # of a package the modules in it add none
 
 
 def _by_kind(name: str) -> tuple[bool, bool, str]:

@@ -957,12 +957,13 @@ from __future__ import annotations
 import math
 
 import numba.core.types
+import numba.extending
 import numpy as np
 from numba import MOST, All, njit, types
 from numba import types as kinds
 
 
-def a(): return types
+def a(): return numba.extending, types
 
 
 K = a, math.pi, numba.core.types, kinds, njit, All, MOST, np
@@ -970,8 +971,8 @@ K = a, math.pi, numba.core.types, kinds, njit, All, MOST, np
 
 
 def test_imports_of_a_kernel(tmp_path: Path) -> None:
-    """One block of those that its module names."""
-    helper = "from numba import types\n\n\ndef a(): return types\n"
+    """One block of those that its module names; two modules of a package are no two things of one name."""
+    helper = "import numba.extending\nfrom numba import types\n\n\ndef a(): return numba.extending, types\n"
     assert pasted(tmp_path, KERNEL, a=helper) == (MODULE.lstrip("\n"), "")
     said = pasted(tmp_path, KERNEL.replace("import math", "import math as np"), a=helper)[1]
     assert "`np` is defined twice in this kernel" in said
