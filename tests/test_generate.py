@@ -1033,7 +1033,8 @@ def test_helpers_in_a_circle(tmp_path: Path) -> None:
         # So is a function by a statement, but for the kernel's own.
         ("C = 2\n\n\ntell(b)\nb = 1\n", {"b"}, "C = 2\n"),
         ("C = 2\n\n\ntell(C)\nprint()\n", {"b"}, None),
-        # A member, or a variable of a method, is not the module's.
+        # What a class reads of the module may have the name of a member, and that of a method's variable.
+        ("class A:\n    b = b\n\n\nb = 1\nc = 2\n", {"b"}, None),
         ("class A:\n    b = 1\n\n\nb = 1\n", {"b"}, "class A:\n    b = 1\n"),
         (
             "class A:\n    def c(self):\n        b = 1\n\n\nb = 1\n",
