@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import dataclasses
 import doctest
+import hashlib
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -72,6 +74,8 @@ def test_list(run: Run) -> None:
     ids = [line.split()[0] for line in lines[1:]]
     specs = (PROJECT / "specs").glob("*/*.yaml")
     assert sorted(ids) == sorted(f"{p.parent.name}/{p.stem}" for p in specs)
+    cells = {line.split()[0]: line.split()[1] for line in lines[1:]}
+    assert (cells["directml/argmax"], cells["onnx/hardmax_13"]) == ("3.0", "13")
     assert lines[0].split() == [
         "operator",
         "since",
@@ -312,6 +316,105 @@ def test_a_dialect_names_all_its_operators(tree: Tree) -> None:
     names = sorted(f"plain/{path.stem}" for path in tree.path("specs/plain").glob("*.yaml"))
     assert tree("list", "plain").out == tree("list", *names).out
     assert tree("lint", "plain").out.startswith(f"{len(names)} spec")
+
+
+# Beside the golden spec: another of another dialect, and words that nothing uses.
+MORE_WORDS = {
+    "    values: {INCREASING: 0, DECREASING: 1}\n": """
+  DML_OTHER:
+    doc: What no field is of.
+    values: {ONE: 0, TWO: 1}
+""",
+    "ignored: NaN loses against every number, extreme: NaN wins against every number}\n": """
+    requires: [no_repeats(axes)]
+    dtypes: {output: [UINT32, INT8]}
+  other_kernel:
+    doc: What no operator computes.
+    inputs: [input, second]
+    outputs: [output]
+    exact: false
+    dtypes: {output: input}
+    parameters:
+      way:
+        doc: Where to.
+        of: second
+        values: {up: to the top, down: to the bottom}
+        dtypes: {up: {second: [INT8]}, down: {second: input}}
+  plain_kernel:
+    doc: What nobody tells anything.
+    inputs: [input]
+    outputs: [output]
+    exact: true
+    parameters: {}
+""",
+    '    allowed: "{array} has no value twice"\n': """
+  as_long:
+    parameters: [array, other]
+    require: len(array) == len(other)
+    allowed: "{array} is as long as {other}"
+""",
+    "    violate: {sizes: 0}\n": """
+    only: output
+""",
+}
+FILES = {
+    "templates/helpers/few.py": '"""Few helpers."""\n\n\ndef used(): ...\n\n\ndef unused(): ...\n',
+    "templates/kernels/one.py": "from few import used\n\n\nONE = used\n",
+    "templates/kernels/other.py": "OTHER = 1\n",
+    "templates/runtime/three.py": "",
+    "templates/tests/test_cases.py": "",
+    "generated/specops/three.py": "by hand",
+    "generated/specops/kernels/one.py": "as it was",
+}
+ASKED = [
+    *("DML_OPERATOR_ARGMIN_SMALL", "argmin_few", "arg_reduce", "other_kernel", "plain_kernel"),
+    *("axes_unique", "same_rank", "no_repeats", "as_long", "sizes_positive"),
+    *("of_nothing", "wrong_word", "vocabulary", "plain", "directml", "kernels", "DML_OTHER"),
+    *("DML_AXIS_DIRECTION", "BOOL", "power_of_two", "templates/helpers/few.py", "unused"),
+    *("templates/kernels/one.py", "templates/runtime/three.py", "generated/specops/three.py"),
+    *("generated/specops/kernels/one.py", "generated/specops/plain/argmin_few.py"),
+    # Words that are near to each of a kind.
+    *(
+        "axs_unique",
+        "no_repeat",
+        "as_lng",
+        "sizes_positiv",
+        "of_nothin",
+        "wrong_wrd",
+        "othr_kernel",
+    ),
+    *("DML_OTHR", "FLOAT3", "power_of_tw", "supported_data_typ", "templates/helpers/fw.py"),
+]
+
+
+def test_all_that_is_told(tmp_path: Path, run: Run, expect: Callable[[Path, str], None]) -> None:
+    """Of two small specs and what belongs to them, as one reads it in a review."""
+    golden = PROJECT / "tests" / "golden"
+    shutil.copytree(golden / "specs", tmp_path / "specs")
+    small = Tree(tmp_path, run)
+    for before, behind in MORE_WORDS.items():
+        small.edit(trees.VOCABULARY, before, before + behind.lstrip("\n"))
+    for name, text in FILES.items():
+        small.write(name, text)
+    digest = hashlib.sha256(FILES["generated/specops/kernels/one.py"].encode()).hexdigest()
+    small.write("generated/MANIFEST", f"{digest}  specops/kernels/one.py\n")
+    spec = "specs/directml/argmin_small.yaml"
+    text = small.text(spec)
+    small.write(spec, f"{text}silent:\n  - {{id: of_nothing, decided: There is no index then.}}\n")
+    for old, new in {
+        "DML_OPERATOR_ARGMIN_SMALL": "argmin_few",
+        "introduced: .*\n": "",
+        '  - since: "4.1"(.|\n)*?  - since: "3.0"\n    I': "  - I",
+        "  - {name: AxisCount.*\n": "",
+        "  - id: same_rank(.|\n)*?(?=  - id)": "",
+        "errata:(.|\n)*": "errata: []\n",
+    }.items():
+        text, count = re.subn(old, new, text)
+        assert count == 1, old
+    small.write("specs/plain/argmin_few.yaml", text)
+    told = [f"$ list\n{small('list').said}"]
+    told += [f"$ explain {subject}\n{small('explain', subject).said}" for subject in ASKED]
+    expect(golden / "explained.txt", "\n".join(told))
 
 
 # --- diff ---
