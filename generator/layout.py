@@ -20,3 +20,9 @@ def imported(names: Sequence[str], module: str) -> str:
     if len(line) <= WIDTH:
         return line
     return "\n".join([f"from {module} import (", *(f"    {name}," for name in names), ")"])
+
+
+def quoted(text: str) -> str:
+    """A text of a spec, which is printable ASCII without a backslash, with the quotes that a formatter would choose."""
+    quote = "'" if text.count('"') > text.count("'") else '"'
+    return quote + text.replace(quote, f"\\{quote}") + quote

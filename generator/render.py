@@ -167,13 +167,7 @@ def literal(value: Any, indent: int = 0, prefix: int = 0) -> str:
 
 def _flat(value: Any) -> str:
     if isinstance(value, str):
-        if value.isascii() and value.isprintable() and '"' not in value and "\\" not in value:
-            return f'"{value}"'
-        body = "".join(
-            c if c.isprintable() and c.isascii() and c not in '\\"' else _escaped(c) for c in value
-        )
-        quoted = f'"{body}"'
-        return quoted if '\\"' not in body or "'" in body else "'" + body.replace('\\"', '"') + "'"
+        return layout.quoted(value)
     if isinstance(value, float):
         if math.isnan(value):
             return "nan"
@@ -186,12 +180,6 @@ def _flat(value: Any) -> str:
     if isinstance(value, tuple):
         return "(" + ", ".join(map(_flat, value)) + ("," if len(value) == 1 else "") + ")"
     return repr(value)
-
-
-def _escaped(char: str) -> str:
-    return {"\\": "\\\\", '"': '\\"', "\n": "\\n"}.get(char) or (
-        f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
-    )
 
 
 def names(values: Sequence[str]) -> str:

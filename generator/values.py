@@ -457,7 +457,8 @@ def requirements(linted: Linted) -> dict[str, Any]:
     for kernel, required in linted.requirements.items():
         known = kernel_scope(vocabulary.kernels[kernel])
         kernels[kernel] = [
-            [f"_{use.constraint}", _tuple(use.arguments), f'"{use.allowed}"'] for use in required
+            [f"_{use.constraint}", _tuple(use.arguments), layout.quoted(use.allowed)]
+            for use in required
         ]
         types |= {use.constraint: [known[name] for name in use.arguments] for use in required}
     constraints, requires = [], []

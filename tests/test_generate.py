@@ -799,6 +799,26 @@ def test_golden(
     assert sorted(trees.contents(golden / "generated")) == sorted(own)
 
 
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ('a "word" that\'s more', "'a \"word\" that\\'s more'"),
+        ("that's a \"more", '"that\'s a \\"more"'),
+    ],
+)
+def test_quotes_in_texts(small: Tree, text: str, quoted: str) -> None:
+    """Of a spec and of a shared constraint that a kernel requires: Python has them as a formatter would."""
+    yaml = text.replace("'", "''")
+    small.edit(trees.VOCABULARY, '"{array} has no value twice"', f"'{yaml}'")
+    small.edit(
+        ARGMAX, "allowed: each axis is less than the number of dimensions", f"allowed: '{yaml}'"
+    )
+    assert small("generate").code == exits.OK
+    assert f'("axes",), {quoted}),\n' in small.text("generated/specops/requirements.py")
+    module = small.text("generated/specops/directml/argmax.py")
+    assert module.count(f" allowed={quoted},\n") == 2
+
+
 def test_decisions_of_all_versions() -> None:
     """Each is told once in its operator's section, with just the versions that have it."""
     text = (PROJECT / "generated" / "DECIDED.md").read_text(encoding="utf-8")
