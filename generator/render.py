@@ -62,8 +62,10 @@ class Renderer:
                 raise TypeError(file)
         if text is None:
             return None
+        if not self.decodes(text, file, report):
+            return None
         if not file.path.endswith(".py"):
-            return self.decoded(text, file, report)
+            return text
         if not self.parses(text, file, report):
             return None
         return text if isinstance(file, Filled) else f"{header(file)}\n{text}"
@@ -89,21 +91,22 @@ class Renderer:
             )
         return None
 
-    def decoded(self, text: str, file: File, report: Report) -> str | None:
-        """A text; None where it is none."""
-        if foreign := _NO_TEXT.search(text):
+    def decodes(self, text: str, file: File, report: Report) -> bool:
+        """Whether it is a text at all."""
+        foreign = _NO_TEXT.search(text)
+        if foreign is not None:
             number = text.count("\n", 0, foreign.start()) + 1
             span = report.line(self.root, file.origin, number)
             report.add("E404", "this file is not UTF-8", span)
-            return None
-        return text
+        return foreign is None
 
     def parses(self, text: str, file: File, report: Report) -> bool:
         try:
             compile(text, file.path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:
             line = getattr(error, "lineno", 1) or 1
-            shown = text.split("\n")[line - 1].strip() if line <= text.count("\n") else ""
+            lines = text.split("\n")
+            shown = lines[line - 1].strip() if line <= len(lines) else ""
             # Lines of what is copied are those of its origin.
             copied = isinstance(file, Written)
             span = report.line(self.root, file.origin, line) if copied else Span(file.origin)

@@ -16,7 +16,18 @@ import pytest
 import trees
 from trees import ARGMAX, PROJECT, SENTENCE, Tree, clear_error, orphan
 
-from generator import cases, cli, decided, exits, lint, output, plan, selection, structure
+from generator import (
+    cases,
+    cli,
+    decided,
+    exits,
+    lint,
+    output,
+    plan,
+    render,
+    selection,
+    structure,
+)
 from generator.diagnostics import Report
 from generator.expr.evaluator import Budget
 from generator.paste import Helpers
@@ -454,6 +465,63 @@ def test_an_error_in_a_template_is_told_once(small: Tree) -> None:
     assert result.code == exits.ERRORS
     assert result.err.count("error[") == 1
     assert "error[E401]: 'headr' is undefined\n --> templates/directml/operator" in result.err
+
+
+def said_of(root: Path, planned: plan.File, **templates: str) -> str:
+    """What is wrong with a file that is made of these templates."""
+    for name, text in templates.items():
+        path = root / f"templates/{name}.jinja"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text.encode("latin-1"))
+    report = Report()
+    assert render.Renderer(root / "templates", report).render(planned, report) is None
+    return report.text()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("x = 1\n\x00\n", 1, "source code string cannot contain null bytes"),
+        ("x = 1\n\n  def:\n", 3, "unexpected indent (a.py, line 3) at `def:`"),
+        ("x = (", 1, "'(' was never closed (a.py, line 1) at `x = (`"),
+        ("x\r\rdef:\n", 3, "invalid syntax (a.py, line 3) at ``"),  # lines of Python only
+        ("x = 1\n'\udce9'\n", 2, "this file is not UTF-8"),
+    ],
+)
+def test_modules_that_are_no_python(tmp_path: Path, text: str, line: int, said: str) -> None:
+    planned = plan.Written("specops/a.py", (), "templates/runtime/a.py", (), lambda: text)
+    path = tmp_path / "templates/runtime/a.py"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    told = said_of(tmp_path, planned)
+    assert said in told
+    assert f" --> templates/runtime/a.py:{line}:" in told
+
+
+@pytest.mark.parametrize(
+    ("place", "said", "templates"),
+    [
+        (
+            "b.jinja:2:3",
+            "E401]: integer div",
+            {"a": "{% include 'b.jinja' %}", "b": "\n  {{ 1 // 0 }}"},
+        ),
+        (
+            "b.jinja:1:1",
+            "E403]: there is no",
+            {"a": "\n{% include 'b.jinja' %}", "b": "{% include 'c' %}"},
+        ),
+        ("a.jinja:1:1", "E401]: 'utf-8' codec can't decode", {"a": "a\n\xe9\n"}),
+    ],
+)
+def test_the_place_in_a_template(
+    tmp_path: Path, place: str, said: str, templates: dict[str, str]
+) -> None:
+    """That of the one that another includes; the first line, where none is rendered yet."""
+    planned = plan.Filled("specops/a.py", ("specs/",), "templates/a.jinja", (), dict)
+    told = said_of(tmp_path, planned, **templates)
+    assert told.startswith(f"error[{said}")
+    assert f" --> templates/{place}\n" in told
 
 
 @pytest.mark.parametrize(
