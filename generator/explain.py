@@ -46,8 +46,6 @@ def rows(specs: Linted, operators: list[Operator]) -> list[dict[str, Any]]:
 
 def table(records: list[dict[str, Any]]) -> str:
     """Records as aligned columns: words to the left, numbers to the right."""
-    if not records:
-        return "no operators"
     heads = list(records[0])
     cells = [heads, *([str(r[h]) for h in heads] for r in records)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]

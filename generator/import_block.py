@@ -94,6 +94,6 @@ def _stands_for(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
     return alias.name if alias.asname else _bound(alias)  # of a package the modules in it add none
 
 
-def _by_kind(name: str) -> tuple[bool, bool, str]:
-    """Constants, then classes, then the rest."""
-    return not name.isupper(), not name[0].isupper(), name
+def _by_kind(name: str) -> tuple[bool, str]:
+    """Constants, then classes, then the rest: small letters come behind capitals."""
+    return not name.isupper(), name

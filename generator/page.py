@@ -115,11 +115,7 @@ def _types(dtypes: str | list[str] | None) -> str:
 
 
 def _data(value: Any) -> str:
-    return (
-        f"{value['dtype']} {value['data']}"
-        if isinstance(value, dict) and "data" in value
-        else str(value)
-    )
+    return f"{value['dtype']} {value['data']}" if isinstance(value, dict) else str(value)
 
 
 def origin(page: str | None, decided: str | None) -> str:
