@@ -11,6 +11,8 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import trees
@@ -885,6 +887,30 @@ def test_quotes_in_texts(small: Tree, text: str, quoted: str) -> None:
     assert f'("axes",), {quoted}),\n' in small.text("generated/specops/requirements.py")
     module = small.text("generated/specops/directml/argmax.py")
     assert module.count(f" allowed={quoted},\n") == 2
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_lines_are_as_wide_as_they_may_be(over: int) -> None:
+    """100 columns, with what follows on the line."""
+
+    def filling(line: str) -> str:
+        return "a" * (100 + over - len(line))
+
+    def function(line: str) -> Any:
+        return SimpleNamespace(name="f", parameters=[(filling(line), "int")])
+
+    lines = [
+        render.literal((filling('    ("", 1),'), 1), 4),
+        render.mapping([(filling('    {"": b},'), "b")], 4),
+        render.call([filling("    f(, b),"), "b"], "f", 4),
+        render.define(function("def f(: int) -> b:"), "b"),
+    ]
+    assert ["\n" in text for text in lines] == [bool(over)] * 4
+    broken = [
+        render.call([filling("        , b"), "b"], "function", 4),
+        render.define(function("    : int"), "b"),
+    ]
+    assert [",\n" in text for text in broken] == [bool(over)] * 2
 
 
 def test_decisions_of_all_versions() -> None:
