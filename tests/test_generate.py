@@ -25,6 +25,7 @@ from generator import (
     exits,
     lint,
     output,
+    paste,
     plan,
     render,
     selection,
@@ -911,6 +912,49 @@ def test_lines_are_as_wide_as_they_may_be(over: int) -> None:
         render.define(function("    : int"), "b"),
     ]
     assert [",\n" in text for text in broken] == [bool(over)] * 2
+
+
+def test_functions_of_all_expressions_are_imported(small: Tree) -> None:
+    """Those of sizes, data types and semantics, too, of which no constraint calls them."""
+    changes = {
+        "[1 if d in Axes else": "[1 if d in Axes and product(Axes) >= 0 else",
+        "dtype: UINT32\n": 'dtype: \'"UINT32" if power_of_two(rank(InputTensor)) else "UINT32"\'\n',
+        "axes: {value: Axes,": "axes: {value: '[a for a in Axes if item_bytes(InputTensor.dtype) > 0]',",
+    }
+    for old, new in changes.items():
+        small.edit(ARGMAX, old, new)
+    assert small("generate").code == exits.OK
+    module = small.text("generated/specops/directml/argmax.py")
+    for name in ("product", "power_of_two", "item_bytes"):
+        assert re.search(rf"^from specops\.\w+ import .*\b{name}\b", module, re.MULTILINE), name
+
+
+def test_what_editors_leave_beside_templates(tmp_path: Path) -> None:
+    """Hidden files, backups and caches are no templates; and no package is made of no operators."""
+    names = [
+        *("kernels/a.py", "helpers/a.py", "helpers/b/c.py", "runtime/a.py", "runtime/b/c.txt"),
+        *("kernels/.a.py", "kernels/a.py.orig", "helpers/b/.c.py", "helpers/a.py.orig"),
+        *("runtime/.a.py", "runtime/b/c.txt~", "runtime/b/__pycache__/c.pyc", "tests/.a.py"),
+    ]
+    for name in names:
+        path = tmp_path / "templates" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    report = Report()
+    tree = structure.load_tree(trees.BASE, report)
+    assert tree is not None
+    files = plan.files(lint.lint(tree, report), tmp_path / "templates")
+    folders = ("templates/kernels/", "templates/runtime/", "templates/tests/")
+    copied = [f.origin.removeprefix("templates/") for f in files if f.origin.startswith(folders)]
+    assert sorted(copied) == ["kernels/a.py", "runtime/a.py", "runtime/b/c.txt"]
+    assert paste.helper_paths(tmp_path / "templates") == [
+        "templates/helpers/a.py",
+        "templates/helpers/b/c.py",
+    ]
+    packages = [
+        f.path for f in files if f.path.endswith("/__init__.py") and f.path.startswith("specops")
+    ]
+    assert packages == ["specops/__init__.py", "specops/directml/__init__.py"]
 
 
 def test_decisions_of_all_versions() -> None:

@@ -25,6 +25,7 @@ from test_dxdispatch import Case, with_values, writing
 from trees import clear_error
 
 from generator import exits, output
+from generator.listing import files_below
 from specops.dxdispatch import files
 
 
@@ -570,6 +571,17 @@ def test_helpers_that_cannot_be_listed(two_states: States) -> None:
         assert result.err.count("error") == 1
 
     as_a_mere_user(act, tree)
+
+
+def test_files_of_a_folder_of_templates(tmp_path: Path) -> None:
+    """In order, and no pipes or links to nowhere, as editors leave them."""
+    names = [f"{folder}{number}.py" for folder in ("", "below/") for number in range(9, -1, -1)]
+    (tmp_path / "below").mkdir()
+    for name in names:
+        (tmp_path / name).touch()
+    (tmp_path / "link.py").symlink_to("/nowhere")
+    os.mkfifo(tmp_path / "below/pipe.py")
+    assert files_below(tmp_path) == sorted(tmp_path / name for name in names)
 
 
 def test_a_link_to_nowhere_is_no_empty_folder(tree: trees.Tree) -> None:
