@@ -31,7 +31,8 @@ _C_LOADER = getattr(yaml, "CLoader", None)
 _OTHER_BREAK = re.compile("[\r\x85\u2028\u2029]")  # "\r\n" is "\n" by now
 # In front of a comment; texts are ASCII.
 _OTHER_BLANK = re.compile("^[^#\n]*?([\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000])", re.MULTILINE)
-_COMMENT = re.compile("[ \t]*#")
+_TAB = re.compile("^(?! *#)[^\n]*?(\t)", re.MULTILINE)  # but for lines of comments
+_COMMENT = re.compile(" *#")
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
 _HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+][0-9]+)?\Z")
@@ -126,6 +127,15 @@ def parse(text: str, name: str, report: Report, *, loader: Any = _C_LOADER) -> D
             _place(name, text, blank.start(1)),
             "here",
             help="write a plain blank",
+        )
+        return None
+    if tab := _TAB.search(text):
+        report.add(
+            "E001",
+            "a tab, which YAML readers take differently",
+            _place(name, text, tab.start(1)),
+            "here",
+            help="write blanks",
         )
         return None
     if syntax.conflict(name, report):

@@ -22,7 +22,7 @@ _TIGHT = {
 _REMEDIES = {
     "expected <block end>": "entries that belong together begin in one column: look at the indentation of this line",
     "mapping values are not allowed": "indent as the line above, or quote a text that has `: ` in it",
-    "cannot start any token": "indent by blanks, and quote a text that begins with a special character",
+    "cannot start any token": "quote a text that begins with a special character",
     "while parsing a flow": "write a comma between two entries; quote a text with a comma, a bracket or `: ` in it",
 }
 

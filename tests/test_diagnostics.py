@@ -518,6 +518,34 @@ def test_plain_scalars_have_one_meaning(text: str) -> None:
         assert (type(found), found) == (type(other), other)
 
 
+@pytest.mark.parametrize("loader", [yaml.CLoader, None])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: 1|# c",
+        "a: b|",
+        "a:|b",
+        "a: [1,|2]",
+        "a|: 1",
+        "a: 'x|y'",
+        "a: x|y",
+        "|# c",
+        "-|b",
+        "a: '#'|# b",
+    ],
+)
+def test_tabs(text: str, loader: Any) -> None:
+    """Of which the C parser takes more; those of comments count for nothing."""
+    report = Report()
+    assert (
+        source.parse(f"# of\tall\n{text}\n".replace("|", "\t"), "x.yaml", report, loader=loader)
+        is None
+    )
+    (told,) = report.diagnostics
+    assert (told.code, told.span) == ("E001", Span("x.yaml", 2, text.index("|") + 1))
+    assert told.message.startswith("a tab, ")
+
+
 # --- whatever is fed to it -------------------------------------------------------------------------------------------
 
 SNIPPETS = [
