@@ -14,6 +14,7 @@ A case is a change of the small good tree in diagnostics/base:
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 import shutil
@@ -544,6 +545,105 @@ def test_tabs(text: str, loader: Any) -> None:
     (told,) = report.diagnostics
     assert (told.code, told.span) == ("E001", Span("x.yaml", 2, text.index("|") + 1))
     assert told.message.startswith("a tab, ")
+
+
+@pytest.mark.parametrize("char", "\u00a0\u1680\u2000\u2004\u200a\u202f\u205f\u3000")
+def test_blanks_that_are_none(char: str) -> None:
+    """Texts are ASCII, and comments may hold what they like."""
+    report = Report()
+    assert source.parse(f"# a{char}b\na: 1  # a{char}b\n", "x.yaml", report) is not None
+    assert source.parse(f"a: [1,{char}2]\n", "x.yaml", report) is None
+    assert report.diagnostics[0].message.startswith("a blank that is none to YAML: ")
+
+
+NUMBERS: dict[str, object] = {
+    "0": 0,
+    "-0": 0,
+    "+5": 5,
+    "-5": -5,
+    "0xfF": 255,
+    "+1.5": 1.5,
+    "-.5": -0.5,
+    "1.5E+3": 1500.0,
+    "1.5e-3": 0.0015,
+    ".inf": math.inf,
+    "+.inf": math.inf,
+    "-.inf": -math.inf,
+    "9" * 40: 10**40 - 1,
+    "." + "0" * 399: 0.0,
+}
+
+
+@pytest.mark.parametrize("text", NUMBERS, ids=lambda text: text[:9])
+def test_what_is_a_number(text: str) -> None:
+    """As long as it may be, too."""
+    document = source.parse(f"a: {text}\n", "x.yaml", Report())
+    assert document is not None
+    found = document.data["a"]
+    assert (type(found), found) == (type(NUMBERS[text]), NUMBERS[text])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("9" * 41, "a number of 41 characters"),
+        ("." + "0" * 400, "a number of 401 characters"),
+        ("-1" + "0" * 350 + ".0", "is beyond all numbers"),
+        *(
+            (word, "is read differently by different")
+            for word in ("NULL", "True", "FALSE", "00", "Y")
+        ),
+    ],
+    ids=lambda text: text[:9],
+)
+def test_what_is_no_number(text: str, said: str) -> None:
+    report = Report()
+    assert source.parse(f"a: {text}\n", "x.yaml", report) is None
+    assert said in report.text()
+
+
+def test_a_byte_that_is_no_text(tmp_path: Path) -> None:
+    """It is shown where it is, whatever the line ends and the characters before it."""
+    path = tmp_path / "a.yaml"
+    path.write_bytes("# é\r\nb: é ".encode() + b"\xe9\r\n")
+    report = Report()
+    assert source.load(path, "a.yaml", report) is None
+    assert (
+        "byte 12 is not UTF-8\n --> a.yaml:2:6\n  |\n2 | b: é \ufffd\n  |      ^ here"
+        in report.text()
+    )
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_a_file_as_large_as_it_may_be(tmp_path: Path, over: int) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_bytes(b"a: 1\n#".ljust(source.MAX_BYTES + over))
+    assert (source.load(path, "a.yaml", Report()) is None) == bool(over)
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("a: bcd", 5),
+        ("a: 'bcd'", 6),
+        ('a: "bcd"', 6),
+        # Others are marked as a whole.
+        ('a: "\\x62cd"', 4),
+        ("a: 'b''d'", 4),
+        ("a: b\n     d", 4),
+        ("a: >\n  bcd", 4),
+    ],
+)
+def test_a_letter_of_a_text(text: str, column: int) -> None:
+    document = source.parse(f"{text}\n", "x.yaml", Report())
+    assert document is not None
+    assert document.within(("a",), 1, 1).column == column
+
+
+def test_quotes_make_a_word_of_a_key() -> None:
+    document = source.parse('"5": {"no": !!str no}\n', "x.yaml", report := Report())
+    assert document is None
+    assert [d.message for d in report.diagnostics] == ["tags are not allowed"]
 
 
 # --- whatever is fed to it -------------------------------------------------------------------------------------------
