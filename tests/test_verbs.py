@@ -788,6 +788,36 @@ def test_new_leaves_no_result_of_the_other(whole: Tree) -> None:
         assert new.get("since_version", 29) == 29
 
 
+def test_new_of_another_dialect(small: Tree) -> None:
+    """The name that is advised has a version where the dialect needs one, and the digits of no other operator."""
+    for like in ("onnx/argmax_13", "directml/argmax_1"):
+        small.write(f"specs/{like}.yaml", small.text(ARGMAX))
+    for name, like, advised in [
+        ("directml/most", "onnx/argmax_13", "or write the new name as onnx/most_13\n"),
+        ("directml/most_2", "onnx/argmax_13", "or write the new name as onnx/most_2\n"),
+        ("onnx/most", "directml/argmax_1", "or write the new name as directml/most\n"),
+        ("most", "directml/argmax_1", "write it as directml/argmin ("),
+    ]:
+        assert advised in small("new", name, "--like", like).err
+
+
+def test_versions_are_those_of_onnx(small: Tree) -> None:
+    """A number at the end of another name is none: the operator is another, and no operator set is too old for it."""
+    result = small("new", "directml/argmax_99", "--like", "directml/argmax")
+    assert (result.code, result.err) == (exits.OK, "")
+    new = yaml.safe_load(small.text("specs/directml/argmax_99.yaml"))
+    assert new["operator"] == "DML_OPERATOR_ARGMAX_99"
+    assert {t["data"] for e in new["examples"] for t in e["expect"].values()} == {TODO}
+
+
+def test_new_from_a_spec_of_an_impossible_name(small: Tree) -> None:
+    """What is written can be read."""
+    small.write("specs/onnx/one_1.yaml", "operator: 'One: 1'\nsince_version: 1\n")
+    assert small("new", "onnx/two_2", "--like", "onnx/one_1").code == exits.OK
+    new = yaml.safe_load(small.text("specs/onnx/two_2.yaml"))
+    assert new == {"operator": f"{TODO}_One__1", "since_version": 2}
+
+
 def test_new_tells_of_a_version_that_is_newer_than_all(tree: Tree) -> None:
     """It is written, for the vocabulary may be changed behind it."""
     newest = int(re.findall(r"newest: (\d+)", tree.text(trees.VOCABULARY))[0])
