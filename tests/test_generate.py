@@ -366,6 +366,22 @@ def test_check_looks_at_the_manifest(generated: Tree) -> None:
     assert generated("check").code == exits.OK
 
 
+def test_bytes_that_are_no_text(small: Tree) -> None:
+    """In generated files, those of nobody and the manifest: differences as others are."""
+    assert small("generate").code == exits.OK
+    before = small.generated()
+    for name in ("MANIFEST", "specops/tensor.py", "notes"):
+        small.path(f"generated/{name}").write_bytes(before.get(name, b"") + b"\xff\n")
+    result = small("check")
+    assert result.code == exits.DIFFERENCES
+    assert result.out.count("\n-\ufffd\n") == 2
+    assert small("generate", "--force").code == exits.OK
+    small.path("generated/MANIFEST").write_bytes(before["MANIFEST"] + b"\xff\n")
+    assert "-\ufffd\n" in small("check").out
+    assert small("generate").code == exits.OK
+    assert small.generated() == before
+
+
 def test_check_json(generated: Tree) -> None:
     generated.path(CASES).unlink()
     result = generated("check", "--format", "json")
