@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import hashlib
 import json
 import os
@@ -30,6 +31,7 @@ from generator import (
     render,
     selection,
     structure,
+    values,
 )
 from generator.diagnostics import Report
 from generator.expr.evaluator import Budget
@@ -1005,6 +1007,22 @@ def test_integers_are_shown_as_they_are(tree: Tree) -> None:
     assert tree("generate").code == exits.OK
     module = tree.text("generated/specops/plain/mean.py")
     assert ">>> specops.mean(x, axis=[1]).tolist()\n    [0, 3]\n" in module
+
+
+def test_an_attribute_that_a_newer_version_lacks() -> None:
+    """The function of all versions takes it, and hands it on."""
+    report = Report()
+    tree = structure.load_tree(PROJECT, report)
+    assert tree is not None
+    linted = lint.lint(tree, report)
+    first, *newer = (o for o in linted.operators if o.source.file.startswith("specs/onnx/hardmax_"))
+    gone = first.spec.field("axis").model_copy(update={"name": "formerSize"})
+    spec = first.spec.model_copy(update={"fields": [*first.spec.fields, gone]})
+    first = dataclasses.replace(first, source=dataclasses.replace(first.source, spec=spec))
+    newest = values.operator(newer[-1], linted)
+    whole = values.versions([first, *newer], newest, linted)["op"]
+    assert [p.name for p in whole.parameters] == ["axis", "former_size", "opset"]
+    assert whole.attributes == [("axis", "axis"), ("formerSize", "former_size")]
 
 
 def test_a_derived_value_may_be_a_float(tree: Tree) -> None:
