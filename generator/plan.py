@@ -98,13 +98,11 @@ def _verbatim(templates: Path) -> Iterator[File]:
     """Real Python below templates/runtime and templates/tests, copied with a header."""
     for folder, target in (("runtime", "specops"), ("tests", "tests")):
         for path in files_below(templates / folder):
-            # Hidden files and backups are those of editors and systems.
-            if "__pycache__" not in path.parts and path.name[0] != "." and path.name[-1] != "~":
-                name = path.relative_to(templates / folder).as_posix()
-                # What is no text is no Python either, and is told as such.
-                text = path.read_bytes().decode("utf-8", "surrogateescape").replace("\r\n", "\n")
-                origin = f"templates/{folder}/{name}"
-                yield Written(f"{target}/{name}", (), origin, (), partial(str, text))
+            name = path.relative_to(templates / folder).as_posix()
+            # What is no text is no Python either, and is told as such.
+            text = path.read_bytes().decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+            origin = f"templates/{folder}/{name}"
+            yield Written(f"{target}/{name}", (), origin, (), partial(str, text))
 
 
 def _kernels(templates: Path) -> Iterator[File]:

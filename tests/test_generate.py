@@ -953,6 +953,7 @@ def test_what_editors_leave_beside_templates(tmp_path: Path) -> None:
         *("kernels/a.py", "helpers/a.py", "helpers/b/c.py", "runtime/a.py", "runtime/b/c.txt"),
         *("kernels/.a.py", "kernels/a.py.orig", "helpers/b/.c.py", "helpers/a.py.orig"),
         *("runtime/.a.py", "runtime/b/c.txt~", "runtime/b/__pycache__/c.pyc", "tests/.a.py"),
+        *("runtime/.tool_cache/b/c.txt", "helpers/.a/d.py", "kernels/__pycache__/d.py"),
     ]
     for name in names:
         path = tmp_path / "templates" / name
