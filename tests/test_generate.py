@@ -1220,6 +1220,7 @@ def test_helpers_in_a_circle(tmp_path: Path) -> None:
         ("A = 1\n_b = 2\n\n\ndef c(): ...\n", {"_b"}, "A = 1\n\n\ndef c(): ...\n"),
         ("_b = 1\nC = 2\n# end", {"_b"}, "C = 2\n# end\n"),
         ("A = 1  # \u2028\n_b = 2\nC = 3\n", {"_b"}, "A = 1  # \u2028\nC = 3\n"),
+        ("b = {}\nb[c] = 1\nc = 2\nD = 3\n", {"b", "c"}, None),
         # A class is told of by its decorator, too.
         ("@tell(b)\nclass Ab: ...\n\n\nb = 1\nC = b\n", {"Ab", "b"}, None),
         ("C = tell\n\n\n@tell(b)\nclass Ab: ...\n\n\nb = 1\n", {"Ab", "b"}, "C = tell\n"),
