@@ -293,6 +293,8 @@ def test_two_outputs() -> None:
 
 def test_nodes_show_themselves() -> None:
     assert repr(ox.Hardmax(axis=1, opset=12)) == "<Hardmax-11(axis=1)>"
+    asked = [repr(ox.MaxPool(kernel_shape=[2], indices=wanted)) for wanted in (True, False)]
+    assert asked == ["<MaxPool-22(kernel_shape=[2], Indices)>", "<MaxPool-22(kernel_shape=[2])>"]
     assert repr(ox.Hardmax().compile("float32", [2, 3])) == (
         "<Hardmax-13(input: FLOAT32 [2, 3], output: FLOAT32 [2, 3])>"
     )

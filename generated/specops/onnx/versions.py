@@ -90,7 +90,7 @@ class VersionedOperator:
 
     def __repr__(self) -> str:
         given = [f"{n}={v!r}" for n, v in self._attributes.items()]
-        return f"<{self._operator.name}({', '.join(given)})>"
+        return f"<{self._operator.name}({', '.join([*given, *self._outputs])})>"
 
     def compile(
         self, dtype: Any, shape: types.Integers, *more: tuple[Any, types.Integers]
