@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -173,6 +174,8 @@ class Calls:
             raise Unfit(target, f"`{target}` is {written}; found `{yaml_word(value)[:40]}`", help)
         if type(value) is int and allowed is not None and not low <= value <= high:
             raise Unfit(target, f"`{target}` goes from {low} to {high}")
+        if isinstance(value, str) and not re.fullmatch(r"\w+", value, re.ASCII):
+            raise Unfit(target, f"`{target}` is a word of letters, digits and _")
         return value
 
     def _compute(self, values: dict[str, Any], name: str, expression: Expr) -> None:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from generator import cases
 from generator.field_types import field_type
@@ -139,15 +138,11 @@ def _parameter(
 
 def _defaults(having: dict[int, FieldSpec]) -> str:
     """An attribute's default in words, with those that other versions have."""
-    words: dict[Any, str] = {}  # 2 and 2.0 are one
-    since: dict[Any, int] = {}
-    for version, field in having.items():
-        default = tuple(field.default) if isinstance(field.default, list) else field.default
-        words.setdefault(default, _default_doc(yaml_word(field.default)))
-        since[default] = version
-    newest, *older = words
-    return words[newest] + "".join(
-        f"; before version {since[newest]} it means {words[default]}" for default in older
+    defaults = [(version, field.default) for version, field in having.items()]
+    return _default_doc(yaml_word(defaults[0][1])) + "".join(
+        f"; before version {newer} it means {_default_doc(yaml_word(older))}"
+        for (newer, default), (_, older) in pairwise(defaults)
+        if older != default  # 2 and 2.0 are one
     )
 
 

@@ -21,7 +21,7 @@ class Statement:
     [['A'], ['B', 'C', 'D'], []]
     """
 
-    first: int  # of its lines, with the decorators, from 0 on
+    first: int  # of its lines, with decorators and the comments above, from 0 on
     text: str
     node: ast.stmt
 
@@ -53,10 +53,14 @@ class Statement:
 
 
 def statements(nodes: Iterable[ast.stmt], lines: Sequence[str]) -> tuple[Statement, ...]:
-    out = []
+    out: list[Statement] = []
+    above = 0  # where the statement above ends, which may be a text with a # in it
     for node in nodes:
         decorators = getattr(node, "decorator_list", [])
         first = min(n.lineno for n in (node, *decorators)) - 1
+        while first > above and lines[first - 1].startswith("#"):
+            first -= 1
+        above = node.end_lineno or 0
         out.append(Statement(first, "\n".join(lines[first : node.end_lineno]), node))
     return tuple(out)
 
@@ -129,8 +133,6 @@ def without(lines: Sequence[str], dropped: Iterable[Statement]) -> list[str]:
     out = list(lines)
     for statement in sorted(dropped, key=lambda statement: -statement.first):
         begin, end = statement.first, statement.first + len(statement.text.split("\n"))
-        while begin and out[begin - 1].startswith("#"):
-            begin -= 1
         before = len(list(_blank(reversed(out[:begin]))))
         behind = len(list(_blank(iter(out[end:]))))
         out[begin - before : end + behind] = [""] * max(before, behind)

@@ -128,6 +128,12 @@ class SelfTest:
                 f"a case has one input, and {self.operator.id} needs {needed}",
                 self.document.key_span(path),
             )
+        elif asked := [f.sizes_argument for f in self.spec.tensors("output") if f.sizes is None]:
+            self.report.add(
+                "E224",
+                f"a case gives no `{asked[0]}`, and {self.operator.id} needs it",
+                self.document.key_span(path),
+            )
         elif not support.low <= len(sizes) <= support.high:
             self.report.add(
                 "E224",

@@ -313,7 +313,8 @@ def test_a_package_in_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.warns(RuntimeWarning, match="code is kept in /named_otherwise/x, for Numba"):
         cache._tell_of_another("/named_otherwise/x")
     monkeypatch.setattr(cache, "_warned", False)
-    monkeypatch.setenv("NUMBA_CACHE_LOCATOR_CLASSES", "UserWideCacheLocator")
+    name = "numba.core.config.CACHE_LOCATOR_CLASSES"
+    monkeypatch.setattr(name, "UserWideCacheLocator", raising=False)
     with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_LOCATOR_CLASSES=UserWideCacheLocator dec"):
         cache._tell_of_another("/home/cache")
 

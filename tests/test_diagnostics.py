@@ -536,7 +536,7 @@ def test_plain_scalars_have_one_meaning(text: str) -> None:
     ],
 )
 def test_tabs(text: str, loader: Any) -> None:
-    """Of which the C parser takes more; those of comments count for nothing."""
+    """Of which the C parser takes more; those on lines of comments count for nothing."""
     report = Report()
     assert (
         source.parse(f"# of\tall\n{text}\n".replace("|", "\t"), "x.yaml", report, loader=loader)

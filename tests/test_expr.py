@@ -744,6 +744,15 @@ def test_a_case_whose_sizes_cannot_be_computed(small: Tree) -> None:
     assert small("lint").err.startswith(message)
 
 
+def test_a_case_gives_no_sizes(small: Tree) -> None:
+    with_case(small, [2, 2])
+    text = small.text("specs/directml/argmin.yaml")
+    sizes = re.sub("    sizes: .*\n", "    sizes_argument: output_sizes\n", text)
+    small.write("specs/directml/argmin.yaml", sizes)
+    message = "error[E224]: a case gives no `output_sizes`, and directml/argmin needs it\n"
+    assert message in small("lint").err
+
+
 def test_a_case_is_of_the_table_of_its_attributes(small: Tree) -> None:
     text = small.text(SPEC)
     start, end = text.index('  - since: "4.1"'), text.index("\nconstraints:")

@@ -1219,6 +1219,8 @@ def test_helpers_in_a_circle(tmp_path: Path) -> None:
         ("def a(): ...\n\n\n_b = 1\nC = 2\n", {"_b"}, "def a(): ...\n\n\nC = 2\n"),
         ("A = 1\n_b = 2\n\n\ndef c(): ...\n", {"_b"}, "A = 1\n\n\ndef c(): ...\n"),
         ("_b = 1\nC = 2\n# end", {"_b"}, "C = 2\n# end\n"),
+        # The last line of a text is no comment.
+        ('A = """\n# b"""\n# c\n_d = 2\n', {"_d"}, 'A = """\n# b"""\n'),
         ("A = 1  # \u2028\n_b = 2\nC = 3\n", {"_b"}, "A = 1  # \u2028\nC = 3\n"),
         ("b = {}\nb[c] = 1\nc = 2\nD = 3\n", {"b", "c"}, None),
         # A class is told of by its decorator, too.

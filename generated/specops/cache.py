@@ -60,7 +60,7 @@ def _tell_of_another(folder: str) -> None:
     named = config.CACHE_DIR
     if named and not folder.startswith(os.path.join(named, "")):
         why = next((why for path, why in _refused.items() if path.startswith(named)), None)
-        locators = os.environ.get("NUMBA_CACHE_LOCATOR_CLASSES")
+        locators = getattr(config, "CACHE_LOCATOR_CLASSES", "")  # older versions of Numba have none
         if why:
             reason = f"NUMBA_CACHE_DIR={named} cannot be written to: {why}"
         elif locators:

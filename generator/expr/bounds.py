@@ -63,13 +63,14 @@ def _of(node: ast.expr, names: Mapping[str, Bound]) -> Bound:
     if isinstance(node, ast.Name):
         return replace(names.get(node.id, LIST), steps=1)
     if isinstance(node, ast.Attribute):
-        return Bound(ARRAY, BITS, 1)
+        return Bound(ARRAY, BITS, 2)
     if isinstance(node, ast.Constant):
         return Bound(1, node.value.bit_length() if isinstance(node.value, int) else 1, 1)
     if isinstance(node, ast.ListComp | ast.GeneratorExp):
         return _loop(node, names)
     if isinstance(node, ast.Starred):
-        return of(node.value, names)
+        starred = of(node.value, names)
+        return replace(starred, steps=starred.steps + 1)
     parts = [
         of(child, names) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)
     ]
@@ -101,7 +102,8 @@ def _loop(node: ast.ListComp | ast.GeneratorExp, names: Mapping[str, Bound]) -> 
     inner = {**names, clause.target.id: Bound(1, over.bits)}
     element = of(node.elt, inner)
     steps = element.steps + sum(of(condition, inner).steps for condition in clause.ifs)
-    return Bound(over.entries, element.bits, over.steps + over.entries * (steps + 1))
+    # The loop, its variable and the parts of a round, which are counted before the first one, too.
+    return Bound(over.entries, element.bits, 2 + over.steps + (over.entries + 1) * steps)
 
 
 def _call(

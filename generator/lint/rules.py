@@ -39,7 +39,7 @@ class Rules(Subject):
                 check_sentence(
                     constraint.allowed, shared.parameters, constraint.shared, span, self.report
                 )
-            for target in constraint.violate:
+            for target, value in constraint.violate.items():
                 name, _, attribute = target.partition(".")
                 at: KeyPath = (*path, "violate", target)
                 if self.unknown(name, at, self.names):
@@ -56,6 +56,10 @@ class Rules(Subject):
                     self.unknown(attribute, at, language.ATTRIBUTES, "part of a tensor")
                 elif target != name:
                     self.unknown(target, at, self.names)
+                elif isinstance(value, str):  # one that is no value breaks `field_type` instead
+                    words = self.choices(self.spec.field(name).type)
+                    if words and value not in words:
+                        self.value(value, at, words)
 
     def layout(self) -> None:
         """Expressions are written into generated modules, where lines are not endless."""

@@ -40,8 +40,8 @@ Decided where the page is silent:
         for large windows; those of other powers up to 64, of float64 of whole ones, in float64; the
         rest, and windows too wide for a line of scratch memory, are summed in float64 with the
         errors of all additions. The norm is rounded to the type of the output once.
-    zero_sizes: A size of 0 gives an empty result, or where it is spatial, windows of nothing but
-        padding; where none fits, it is refused.
+    zero_sizes: A size of 0 gives an empty result; a spatial one, unless auto_pad is SAME_..,
+        windows of nothing but padding, and where none fits it is refused.
     auto_pad_empty: An empty string counts as NOTSET.
     ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in the
         padding at the end; the page's formula keeps it, PyTorch and onnxruntime do not.

@@ -35,8 +35,8 @@ Decided where the page is silent:
     window_of_padding: A window of nothing but padding gives negative infinity, or the least
         integer.
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
-    zero_sizes: A size of 0 gives an empty result, or where it is spatial, windows of nothing but
-        padding; where none fits, it is refused.
+    zero_sizes: A size of 0 gives an empty result; a spatial one, unless auto_pad is SAME_..,
+        windows of nothing but padding, and where none fits it is refused.
     zeros: -0.0 and +0.0 are equal; the sign of a zero is not promised.
     auto_pad_empty: An empty string counts as NOTSET.
 

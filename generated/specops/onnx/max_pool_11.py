@@ -48,8 +48,8 @@ Decided where the page is silent:
         stride.
     ceil_mode_with_auto_pad: ceil_mode has no effect with VALID, by the page's formula, nor with
         SAME_UPPER and SAME_LOWER. onnx's shape inference rounds VALID up.
-    zero_sizes: A size of 0 gives an empty result, or where it is spatial, windows of nothing but
-        padding; where none fits, it is refused.
+    zero_sizes: A size of 0 gives an empty result; a spatial one, unless auto_pad is SAME_..,
+        windows of nothing but padding, and where none fits it is refused.
     zeros: -0.0 and +0.0 are equal, a tie. With indices the value is the very element at its index;
         without, the sign of a zero is not promised.
     index_range: Every index fits INT64, since no array has so many elements.

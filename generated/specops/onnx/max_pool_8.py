@@ -38,8 +38,8 @@ Decided where the page is silent:
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
     ties: Of several equal elements of a window the first in row-major order is chosen, also where
         storage_order is 1.
-    zero_sizes: A size of 0 gives an empty result, or where it is spatial, windows of nothing but
-        padding; where none fits, it is refused.
+    zero_sizes: A size of 0 gives an empty result; a spatial one, unless auto_pad is SAME_..,
+        windows of nothing but padding, and where none fits it is refused.
     zeros: -0.0 and +0.0 are equal, a tie. With indices the value is the very element at its index;
         without, the sign of a zero is not promised.
     index_range: Every index fits INT64, since no array has so many elements.

@@ -50,8 +50,8 @@ Decided where the page is silent:
     planes: Indices count through the whole array, as in ONNX; those of PyTorch count anew in each
         plane.
     steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
-    zero_sizes: A size of 0 gives an empty result, or where it is spatial, windows of nothing but
-        padding; where none fits, it is refused.
+    zero_sizes: A size of 0 gives an empty result; a spatial one windows of nothing but padding, and
+        where none fits it is refused.
     zeros: -0.0 and +0.0 are equal, a tie. With indices the value is the very element at its index;
         without, the sign of a zero is not promised.
     bool: False is less than True.
@@ -582,8 +582,8 @@ def max_pool(
         planes: Indices count through the whole array, as in ONNX; those of PyTorch count anew in
             each plane.
         steps: Strides are 1 where the caller names none, as in ONNX and unlike in PyTorch.
-        zero_sizes: A size of 0 gives an empty result, or where it is spatial, windows of nothing
-            but padding; where none fits, it is refused.
+        zero_sizes: A size of 0 gives an empty result; a spatial one windows of nothing but padding,
+            and where none fits it is refused.
         zeros: -0.0 and +0.0 are equal, a tie. With indices the value is the very element at its
             index; without, the sign of a zero is not promised.
         bool: False is less than True.
