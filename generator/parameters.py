@@ -61,11 +61,10 @@ def of(ops: Sequence[Operator], linted: Linted) -> list[ParameterValues]:
                 versions.setdefault(field.name, {})[op.spec.since_version or 0] = field
     required: list[ParameterValues] = []
     others: list[ParameterValues] = []
-    since = [op.spec.since_version or 0 for op in ops]
     for having in versions.values():
         must = all(f.axes_of is None and f.default is None for f in having.values())
         flags = _FLAG if ops[-1].source.dialect == "plain" else f"{_FLAG} | int"
-        (required if must else others).append(_parameter(having, must, since, flags, linted))
+        (required if must else others).append(_parameter(having, must, _since(ops), flags, linted))
     for field in spec.tensors("output"):
         if field.sizes_argument and not field.sizes:
             doc = f"Sizes of {field.name}."
@@ -90,11 +89,14 @@ def dtypes(position: int, ops: Sequence[Operator]) -> list[str]:
         for field in op.spec.tensors("input")[position : position + 1]:
             for dtype in op.spec.dtypes(field.name):
                 taking.setdefault(dtype, []).insert(0, op.spec.since_version or 0)
-    since = [op.spec.since_version or 0 for op in ops]
     return [
-        dtype if versions == since else f"{dtype} ({within(versions, since)})"
+        dtype if versions == _since(ops) else f"{dtype} ({within(versions, _since(ops))})"
         for dtype, versions in taking.items()
     ]
+
+
+def _since(ops: Sequence[Operator]) -> list[int]:
+    return [op.spec.since_version or 0 for op in ops]
 
 
 def _parameter(
@@ -163,8 +165,7 @@ def _of_output(field: FieldSpec, position: int, ops: Sequence[Operator]) -> list
         doc = f"Whether to return {_in_words(field)} too."
         having = [o for o in ops if any(f.name == field.name for f in o.spec.tensors("output"))]
         if len(having) < len(ops):
-            since, all_since = ([o.spec.since_version or 0 for o in os] for os in (having, ops))
-            doc += f" {capitalised(within(since, all_since))}."
+            doc += f" {capitalised(within(_since(having), _since(ops)))}."
         out.append(ParameterValues(field.optional, _FLAG, "False", doc))
     argument = spec.dtype_argument(field)
     if argument:
