@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from generator import model, rule_functions
-from generator.expr import Expr, bounds
+from generator.expr import NO_VALUE, Expr, bounds
 from generator.expr.evaluator import Budget
 from generator.field_types import field_type
 from generator.names import is_quoted_number, yaml_word
@@ -182,6 +182,6 @@ class Calls:
         values.pop(name, None)
         try:
             result = expression.evaluate(values, self.data_types, self.budget)
-        except (KeyError, IndexError, ArithmeticError):
+        except NO_VALUE:
             return
         values[name] = tuple(result) if isinstance(result, range) else result

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from generator import model
 from generator.calls import Calls, Unfit
 from generator.diagnostics import Note, Report, Span
-from generator.expr import Expr, bounds
+from generator.expr import NO_VALUE, Expr, bounds
 from generator.expr.evaluator import Budget, BudgetSpent
 from generator.given import Given
 from generator.model import Example, SpecTree, TensorConstraint
@@ -20,6 +20,8 @@ from generator.names import yaml_word
 from generator.resolve import Operator, Rule, Use
 from generator.source import Document, KeyPath
 from generator.tensors import Tensor
+
+_WHY_NO_VALUE = "an index, a divisor or a name may be wrong"
 
 
 class AllowedCall(NamedTuple):
@@ -188,13 +190,13 @@ class SelfTest:
                     values, self.data_types, self.budget
                 )
                 counts.append(math.prod(sizes))
-            except (KeyError, IndexError, ArithmeticError):
+            except NO_VALUE:
                 self.report.add(
                     "E225",
                     f"the sizes of {field.name} of {self.operator.id} have no value for a case",
                     self.document.key_span(path),
                     "cannot be computed",
-                    help="an index, a divisor or a name may be wrong",
+                    help=_WHY_NO_VALUE,
                 )
         return counts
 
@@ -225,7 +227,7 @@ class SelfTest:
         for path, expression in places:
             try:
                 expression.evaluate(values, self.data_types, self.budget)
-            except (KeyError, IndexError, ArithmeticError):
+            except NO_VALUE:
                 missing.append(path)
         for path in missing:
             if path in self.told:
@@ -238,7 +240,7 @@ class SelfTest:
                 self.document.key_span(path),
                 "cannot be computed",
                 notes=[Note(span, "the example")],
-                help=f"{above}an index, a divisor or a name may be wrong",
+                help=f"{above}{_WHY_NO_VALUE}",
             )
         return not missing
 

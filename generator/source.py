@@ -28,10 +28,25 @@ KeyPath = tuple[str | int, ...]
 
 _C_LOADER = getattr(yaml, "CLoader", None)
 
-_OTHER_BREAK = re.compile("[\r\x85\u2028\u2029]")  # "\r\n" is "\n" by now
-# In front of a comment; texts are ASCII.
-_OTHER_BLANK = re.compile("^[^#\n]*?([\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000])", re.MULTILINE)
-_TAB = re.compile("^(?! *#)[^\n]*?(\t)", re.MULTILINE)  # but for lines of comments
+# What readers of YAML, or editors, take differently: its place as a group, what it is, what to write instead.
+_REFUSED = (
+    (
+        re.compile("([\r\x85\u2028\u2029])"),  # "\r\n" is "\n" by now
+        "a line end that is neither LF nor CR LF",
+        "YAML begins a new line here and many editors do not: write a plain line end, or none",
+    ),
+    (
+        # In front of a comment; texts are ASCII.
+        re.compile("^[^#\n]*?([\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000])", re.MULTILINE),
+        "a blank that is none to YAML: {}",
+        "write a plain blank",
+    ),
+    (
+        re.compile("^(?! *#)[^\n]*?(\t)", re.MULTILINE),  # but for lines of comments
+        "a tab, which YAML readers take differently",
+        "write blanks",
+    ),
+)
 _COMMENT = re.compile(" *#")
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
 _HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
@@ -111,33 +126,11 @@ def load(path: Path, name: str, report: Report) -> Document | None:
 def parse(text: str, name: str, report: Report, *, loader: Any = _C_LOADER) -> Document | None:
     """Read YAML text with the C parser where PyYAML has it; errors are told by the Python parser, so they are equal."""
     report.lines[name] = text.split("\n")
-    if other := _OTHER_BREAK.search(text):
-        report.add(
-            "E001",
-            "a line end that is neither LF nor CR LF",
-            _place(name, text, other.start()),
-            "here",
-            help="YAML begins a new line here and many editors do not: write a plain line end, or none",
-        )
-        return None
-    if blank := _OTHER_BLANK.search(text):
-        report.add(
-            "E001",
-            f"a blank that is none to YAML: {character(blank[1])}",
-            _place(name, text, blank.start(1)),
-            "here",
-            help="write a plain blank",
-        )
-        return None
-    if tab := _TAB.search(text):
-        report.add(
-            "E001",
-            "a tab, which YAML readers take differently",
-            _place(name, text, tab.start(1)),
-            "here",
-            help="write blanks",
-        )
-        return None
+    for pattern, message, help in _REFUSED:
+        if found := pattern.search(text):
+            place = _place(name, text, found.start(1))
+            report.add("E001", message.format(character(found[1])), place, "here", help=help)
+            return None
     if syntax.conflict(name, report):
         return None
     before, kept = report.count, len(report.diagnostics)

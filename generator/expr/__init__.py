@@ -48,6 +48,7 @@ _OTHER_SIGNS = {
 }
 
 MAX_NODES = 200
+NO_VALUE = (KeyError, IndexError, ArithmeticError)  # raised by an expression that has none
 
 
 @dataclass(frozen=True)
