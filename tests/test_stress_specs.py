@@ -156,9 +156,10 @@ def test_each_kernel_has_tests() -> None:
         "max_pool": ["test_max_pool", "test_pool_grads"],
         "max_pool_grad": ["test_pool_grads"],
         "max_unpool": ["test_pool_grads"],
-        "reduce": ["test_reduce"],
-        "search": ["test_arg_reduce", "test_hardmax"],
-        "softmax": ["test_softmax"],
+        "reduce": ["test_reduce", "test_reversal"],
+        "reversal": ["test_reversal"],
+        "search": ["test_arg_reduce", "test_hardmax", "test_reversal"],
+        "softmax": ["test_reversal", "test_softmax"],
         "sum_pool": ["test_sum_pool"],
     }
 

@@ -17,6 +17,7 @@ from specops.lowering import machine, planes
 from specops.lowering.axes import Axis, by_memory, coalesce, elements, evened, table
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Array, Plans, Strides
+from specops.lowering.reversal import Reversal, direction, reverse_back, reversing
 from specops.lowering.search_marks import Marking, Marks, Stores
 from specops.lowering.search_strategy import Lanes, Preferred, Strategies, Strategy
 from specops.lowering.search_visit import Visit, visited
@@ -64,6 +65,7 @@ class _Plan(NamedTuple):
     zeros: Stores | None  # beforehand, of a whole output
     rows: Stores | None  # of marks, when all places are found: these are what the search stores
     repeated: tuple[slice, ...] | None  # kept axes of stride 0 cut to one element
+    reversals: tuple[Reversal, ...]
 
 
 class Search:
@@ -148,6 +150,8 @@ class Search:
             plan.chunk.run(plan.walk.at, source, target, partial, plan.items, large)
             many = number >= launch.MANY_PARTS
             _COMBINE.run(plan.join.at, 0, target, partial, plan.groups, many)
+        if plan.reversals:
+            reverse_back(plan.reversals, out, large)
         if plan.repeated is not None:
             _spread(out, out[plan.repeated])
 
@@ -155,16 +159,21 @@ class Search:
         """All that calls may run, whatever the strides."""
         searches = _SHORT, _ROWS, _COLUMNS, _PLANES
         if self._marking is None:
-            return [*(search(*self._kind, False) for search in searches), _COMBINE]
+            run = [search(*self._kind, False) for search in searches]
+            return [*run, _COMBINE, reversing(self._out_bytes)]
         one_hot = [search(*self._kind, True) for search in searches]
         # Rows alone are searched for places or pairs before any mark is stored.
         others = [search(*self._kind, False) for search in (_SHORT, _ROWS)]
-        return [*one_hot, *others, _COMBINE, _ZERO, _MARKED(self._kind[0])]
+        stores = _ZERO, _MARKED(self._kind[0]), reversing(self._out_bytes)
+        return [*one_hot, *others, _COMBINE, *stores]
 
     def _plan(self, strides: Strides, out_strides: Strides) -> _Plan:
+        marking = self._marking
+        out_strides, moved, reversals = direction(
+            self._output, self.axes, strides, out_strides, marks=marking is not None
+        )
         visit = visited(self._sizes, self.axes, self._last, strides, out_strides)
         kept, reduced = visit.kept, visit.reduced
-        marking = self._marking
         past = marking is not None and machine.outgrows(
             machine.PAST_BYTES, self._sizes, strides, out_strides, self._element_bytes
         )
@@ -194,13 +203,14 @@ class Search:
             walk=walk,
             join=join,
             shift=visit.shift,
-            out_shift=visit.out_shift,
+            out_shift=visit.out_shift + moved,
             items=strategy.items * parts,
             groups=visit.groups,
             parts=parts,
             zeros=marks.before,
             rows=rows,
             repeated=visit.repeated,
+            reversals=reversals,
         )
 
     def _settings(

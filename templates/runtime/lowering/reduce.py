@@ -15,6 +15,7 @@ from specops.lowering import machine, planes
 from specops.lowering.axes import Axis, ceildiv, coalesce, elements, evened, reverse, table
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Array, Plans, Strides
+from specops.lowering.reversal import Reversal, direction, reverse_back, reversing
 from specops.lowering.walk import Walk, walk_of
 from specops.tensor import Tensor
 
@@ -80,6 +81,7 @@ class _Plan(NamedTuple):
     groups: int
     parts: int
     partial_bytes: int
+    reversals: tuple[Reversal, ...]
 
 
 class _Strategy(NamedTuple):
@@ -188,19 +190,23 @@ class Reduce:
         large = self._large
         if plan.parts == 1:
             plan.chunk.run(plan.walk.at, source, target, 0, plan.items, large)
-            return
-        states = np.empty(plan.partial_bytes, np.uint8)
-        partial = launch.address(states)
-        plan.chunk.run(plan.walk.at, source, target, partial, plan.items, large)
-        combine = _COMBINE(*self._fold)
-        many = plan.groups * plan.parts >= launch.MANY_PARTS
-        combine.run(plan.walk.at, 0, target, partial, plan.groups, many)
+        else:
+            states = np.empty(plan.partial_bytes, np.uint8)
+            partial = launch.address(states)
+            plan.chunk.run(plan.walk.at, source, target, partial, plan.items, large)
+            combine = _COMBINE(*self._fold)
+            many = plan.groups * plan.parts >= launch.MANY_PARTS
+            combine.run(plan.walk.at, 0, target, partial, plan.groups, many)
+        if plan.reversals:
+            reverse_back(plan.reversals, out, large)
 
     def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides."""
-        return [run(*self._fold) for run in (_ROWS, _RUNS, _COLUMNS, _PLANES, _COMBINE)]
+        folds = [run(*self._fold) for run in (_ROWS, _RUNS, _COLUMNS, _PLANES, _COMBINE)]
+        return [*folds, reversing(self._element_bytes)]
 
     def _plan(self, strides: Strides, out_strides: Strides) -> _Plan:
+        out_strides, moved, reversals = direction(self._output, self.axes, strides, out_strides)
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = elements(kept)
         columns = self._lanes_across(kept, reduced)
@@ -229,12 +235,13 @@ class Reduce:
             chunk=strategy.fold(*self._fold),
             walk=walk_of(settings, *tables),
             shift=shift,
-            out_shift=out_shift,
+            out_shift=out_shift + moved,
             items=strategy.items * parts,
             groups=groups,
             parts=parts,
             # Whole vectors of the last states are read, too.
             partial_bytes=parts * groups * self._state_bytes + kernel.VECTOR_BYTES,
+            reversals=reversals,
         )
 
     def _sides(

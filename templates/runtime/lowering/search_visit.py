@@ -21,6 +21,7 @@ class Visit:
     out_shift: int
     base: int  # index of the first element visited
     repeated: tuple[slice, ...] | None  # kept axes of stride 0 cut to one element
+    last: bool  # of equal elements that of the greatest index is preferred
 
     @property
     def groups(self) -> int:
@@ -33,9 +34,10 @@ class Visit:
 
     @property
     def ordered(self) -> bool:
-        """Whether reduced elements come in the order of preference."""
+        """Whether reduced elements come in the order of preference, but for the direction of the innermost axis."""
         weights = [abs(axis.other_stride) for axis in self.reduced]
-        return weights == sorted(weights, reverse=True)
+        directions = all((axis.other_stride < 0) == self.last for axis in self.reduced[:-1])
+        return directions and weights == sorted(weights, reverse=True)
 
     def turn(self, i: int) -> None:
         """Walk a reduced axis from its other end."""
@@ -101,6 +103,7 @@ def visited(
         out_shift=out_shift,
         base=base,
         repeated=tuple(repeated) if slice(0, 1) in repeated else None,
+        last=last,
     )
     if last:  # so that the first visited is the preferred one
         for i in range(len(reduced)):

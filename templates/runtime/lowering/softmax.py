@@ -13,6 +13,7 @@ from specops.kernels import softmax as kernel
 from specops.lowering import machine, planes
 from specops.lowering.axes import Axis, ceildiv, coalesce, elements, evened, reverse, table
 from specops.lowering.plans import Array, Plans, Strides
+from specops.lowering.reversal import Reversal, direction, reverse_back, reversing
 from specops.lowering.walk import Walk, walk_of
 from specops.tensor import Tensor
 
@@ -59,6 +60,7 @@ class _Plan(NamedTuple):
     items: int
     groups: int
     parts: int
+    reversals: tuple[Reversal, ...]
 
 
 class _Strategy(NamedTuple):
@@ -95,6 +97,7 @@ class Softmax:
         self, *, axes: Sequence[int], result: str, nan: str, input: Tensor, output: Tensor
     ) -> None:
         self._sizes = input.sizes
+        self._output = output
         self.axes = frozenset(axes)
         self._logarithm = result == "logarithm"
         self._dtype = input.dtype
@@ -116,22 +119,26 @@ class Softmax:
         large = self._large
         if plan.second is None:
             plan.chunk.run(plan.walk.at, source, target, 0, plan.items, large)
-            return
-        number = plan.groups * plan.parts
-        pairs = np.empty(2 * number, np.float64)
-        partial = launch.address(pairs)
-        plan.chunk.run(plan.walk.at, source, target, partial, plan.items, large)
-        _COMBINE.run(plan.walk.at, 0, 0, partial, plan.groups, number >= launch.MANY_PARTS)
-        plan.chunk.run(plan.second.at, source, target, partial, plan.items, large)
+        else:
+            number = plan.groups * plan.parts
+            pairs = np.empty(2 * number, np.float64)
+            partial = launch.address(pairs)
+            plan.chunk.run(plan.walk.at, source, target, partial, plan.items, large)
+            _COMBINE.run(plan.walk.at, 0, 0, partial, plan.groups, number >= launch.MANY_PARTS)
+            plan.chunk.run(plan.second.at, source, target, partial, plan.items, large)
+        if plan.reversals:
+            reverse_back(plan.reversals, out, large)
 
     def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides."""
         return [
             *(run(self._dtype) for run in (_SHORT, _NARROW, _ROWS, _COLUMNS, _PLANES)),
             _COMBINE,
+            reversing(self._element_bytes),
         ]
 
     def _plan(self, strides: Strides, out_strides: Strides) -> _Plan:
+        out_strides, moved, reversals = direction(self._output, self.axes, strides, out_strides)
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = elements(kept)
         past = machine.outgrows(
@@ -182,10 +189,11 @@ class Softmax:
             walk=walk_of(settings, *tables),
             second=second,
             shift=shift,
-            out_shift=out_shift,
+            out_shift=out_shift + moved,
             items=strategy.items * parts,
             groups=groups,
             parts=parts,
+            reversals=reversals,
         )
 
     def _sides(
