@@ -164,7 +164,7 @@ def short_rows(dtype):
 
 
 def narrow_rows(dtype):
-    """Chunk of groups that are each one contiguous run of so few elements that they are transposed: see NARROW."""
+    """Chunk of groups that are each one contiguous run of 2 to so few elements that they are transposed: see NARROW."""
     kind = _KINDS[dtype]
 
     @entry

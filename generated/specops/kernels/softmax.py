@@ -1689,11 +1689,6 @@ def _transposed(builder: Any, vectors: list[Any]) -> list[Any]:
     return vectors
 
 
-def _rows_of(lanes: int) -> int:
-    """How many rows have units in so many vectors."""
-    return lanes * VECTOR_BYTES // UNIT_BYTES
-
-
 def _of_vectors(pointers: list[Any], lanes: int) -> list[list[Any]]:
     """Pointers to units of rows in turn, as _units orders them."""
     return [pointers[k::lanes] for k in range(lanes)]
@@ -1873,14 +1868,31 @@ def write_run(
 TABLE_ENTRY = 16
 
 
-def _row_units(builder: Any, address: Any, table: Any, unit: Any) -> list[list[Any]]:
+def _row_units(builder: Any, address: Any, table: Any, rows: int, unit: Any) -> list[list[Any]]:
     """Pointers to units at `address`, and where that is in the other rows of a group; `table`: of either array."""
     i64 = address.type
     pointers = []
-    for row in range(_rows_of(unit.count)):
+    for row in range(rows):
         offset = _load(builder, _pointer(builder, table, i64(row * TABLE_ENTRY)), i64)
         pointers.append(_pointer(builder, builder.add(address, offset)))
     return _of_vectors(pointers, unit.count)
+
+
+def _each_unit_or_half(builder: Any, n: Any, unit: Any, body: Callable[[Any, Any], None]) -> None:
+    """`body(first, unit)` for units of n elements, or halves of units where n, 2 at least, is less."""
+
+    def each(some: Any) -> None:
+        _each_unit(builder, n, some, lambda first: body(first, some))
+
+    half = ir.VectorType(unit.element, 2)
+    if unit == half:
+        each(unit)
+        return
+    with builder.if_else(builder.icmp_signed("<", n, n.type(unit.count))) as (then, otherwise):
+        with then:
+            each(half)
+        with otherwise:
+            each(unit)
 
 
 @intrinsic
@@ -1903,26 +1915,25 @@ def _load_positions(
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _kind, target, address, table, n, ahead, out = values
-        unit = _unit(_memory(kind, lanes))
         i64 = n.type
         size = kind.bitwidth // 8
         lowest = _same(_lanes_vector(lanes), LOWEST[lanes.element.bitwidth])
         tops = cgutils.alloca_once_value(builder, lowest)
 
-        def load(first: Any) -> None:
+        def load(first: Any, unit: Any) -> None:
             for place, write in ((builder.add(address, ahead), 0), (out, 1)):
                 lines = _place(builder, place, (first, i64(lanes.count * size)))
                 for at in range(0, unit.count * lanes.count * size, VECTOR_BYTES):
                     _prefetch(builder, builder.gep(lines, [i64(at)]), 1, write)
             start = builder.add(address, builder.mul(first, i64(size)))
-            units = _row_units(builder, start, table, unit)
+            units = _row_units(builder, start, table, lanes.count, unit)
             for i, bits in enumerate(_load_each(builder, units, unit)):
                 value = _float_lanes(context, builder, kind, bits)
                 builder.store(_greater_float(builder, builder.load(tops), value), tops)
                 place = _place(builder, target, (builder.add(first, i64(i)), i64(VECTOR_BYTES)))
                 _store(builder, value, place)
 
-        _each_unit(builder, n, unit, load)
+        _each_unit_or_half(builder, n, _unit(_memory(kind, lanes)), load)
         return builder.load(tops)
 
     return lanes(kind, *(types.int64,) * 6), codegen
@@ -1944,7 +1955,6 @@ def _store_positions(
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _kind, source, address, table, n, factors, logarithm = values
-        unit = _unit(_memory(kind, lanes))
         i64 = n.type
 
         def element(number: Any) -> Any:
@@ -1955,13 +1965,14 @@ def _store_positions(
             )
             return _rounded(context, builder, kind, result)
 
-        def store(first: Any) -> None:
+        def store(first: Any, unit: Any) -> None:
             vectors = [element(builder.add(first, i64(i))) for i in range(unit.count)]
             start = builder.add(address, builder.mul(first, i64(kind.bitwidth // 8)))
             out_table = builder.add(table, i64(TABLE_ENTRY // 2))
-            _store_each(builder, vectors, _row_units(builder, start, out_table, unit))
+            units = _row_units(builder, start, out_table, lanes.count, unit)
+            _store_each(builder, vectors, units)
 
-        _each_unit(builder, n, unit, store)
+        _each_unit_or_half(builder, n, _unit(_memory(kind, lanes)), store)
         return context.get_dummy_value()
 
     i64 = types.int64
@@ -2606,7 +2617,7 @@ def short_rows(dtype):
 
 
 def narrow_rows(dtype):
-    """Chunk of groups that are each one contiguous run of so few elements that they are transposed: see NARROW."""
+    """Chunk of groups that are each one contiguous run of 2 to so few elements that they are transposed: see NARROW."""
     kind = _KINDS[dtype]
 
     @entry

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -28,20 +30,37 @@ from float_math import LOWEST, _greater_float, _same
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _store, least, store_integer
 from softmax_result import factors_of, sum_added
 from strips import _place
-from transposing import _each_unit, _load_each, _of_vectors, _rows_of, _store_each, _unit
+from transposing import _each_unit, _load_each, _of_vectors, _store_each, _unit
 
 # A table has, for each row of a group, the bytes from the first row to it in the input, then those in the output.
 TABLE_ENTRY = 16
 
 
-def _row_units(builder: Any, address: Any, table: Any, unit: Any) -> list[list[Any]]:
+def _row_units(builder: Any, address: Any, table: Any, rows: int, unit: Any) -> list[list[Any]]:
     """Pointers to units at `address`, and where that is in the other rows of a group; `table`: of either array."""
     i64 = address.type
     pointers = []
-    for row in range(_rows_of(unit.count)):
+    for row in range(rows):
         offset = _load(builder, _pointer(builder, table, i64(row * TABLE_ENTRY)), i64)
         pointers.append(_pointer(builder, builder.add(address, offset)))
     return _of_vectors(pointers, unit.count)
+
+
+def _each_unit_or_half(builder: Any, n: Any, unit: Any, body: Callable[[Any, Any], None]) -> None:
+    """`body(first, unit)` for units of n elements, or halves of units where n, 2 at least, is less."""
+
+    def each(some: Any) -> None:
+        _each_unit(builder, n, some, lambda first: body(first, some))
+
+    half = ir.VectorType(unit.element, 2)
+    if unit == half:
+        each(unit)
+        return
+    with builder.if_else(builder.icmp_signed("<", n, n.type(unit.count))) as (then, otherwise):
+        with then:
+            each(half)
+        with otherwise:
+            each(unit)
 
 
 @intrinsic
@@ -64,26 +83,25 @@ def _load_positions(
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _kind, target, address, table, n, ahead, out = values
-        unit = _unit(_memory(kind, lanes))
         i64 = n.type
         size = kind.bitwidth // 8
         lowest = _same(_lanes_vector(lanes), LOWEST[lanes.element.bitwidth])
         tops = cgutils.alloca_once_value(builder, lowest)
 
-        def load(first: Any) -> None:
+        def load(first: Any, unit: Any) -> None:
             for place, write in ((builder.add(address, ahead), 0), (out, 1)):
                 lines = _place(builder, place, (first, i64(lanes.count * size)))
                 for at in range(0, unit.count * lanes.count * size, VECTOR_BYTES):
                     _prefetch(builder, builder.gep(lines, [i64(at)]), 1, write)
             start = builder.add(address, builder.mul(first, i64(size)))
-            units = _row_units(builder, start, table, unit)
+            units = _row_units(builder, start, table, lanes.count, unit)
             for i, bits in enumerate(_load_each(builder, units, unit)):
                 value = _float_lanes(context, builder, kind, bits)
                 builder.store(_greater_float(builder, builder.load(tops), value), tops)
                 place = _place(builder, target, (builder.add(first, i64(i)), i64(VECTOR_BYTES)))
                 _store(builder, value, place)
 
-        _each_unit(builder, n, unit, load)
+        _each_unit_or_half(builder, n, _unit(_memory(kind, lanes)), load)
         return builder.load(tops)
 
     return lanes(kind, *(types.int64,) * 6), codegen
@@ -105,7 +123,6 @@ def _store_positions(
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         _kind, source, address, table, n, factors, logarithm = values
-        unit = _unit(_memory(kind, lanes))
         i64 = n.type
 
         def element(number: Any) -> Any:
@@ -116,13 +133,14 @@ def _store_positions(
             )
             return _rounded(context, builder, kind, result)
 
-        def store(first: Any) -> None:
+        def store(first: Any, unit: Any) -> None:
             vectors = [element(builder.add(first, i64(i))) for i in range(unit.count)]
             start = builder.add(address, builder.mul(first, i64(kind.bitwidth // 8)))
             out_table = builder.add(table, i64(TABLE_ENTRY // 2))
-            _store_each(builder, vectors, _row_units(builder, start, out_table, unit))
+            units = _row_units(builder, start, out_table, lanes.count, unit)
+            _store_each(builder, vectors, units)
 
-        _each_unit(builder, n, unit, store)
+        _each_unit_or_half(builder, n, _unit(_memory(kind, lanes)), store)
         return context.get_dummy_value()
 
     i64 = types.int64
