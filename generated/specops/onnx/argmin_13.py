@@ -25,6 +25,10 @@ Decided where the page is silent:
     zeros: -0.0 and +0.0 are equal, a tie.
     index_range: Every index fits INT64, since no array has so many elements.
     flags: keepdims and select_last_index may be given as 0, 1, False or True.
+
+Wrong on the page:
+    select_last_index: the page says: {name}; correct: min, which the page's text leaves to be
+        filled in
 """
 
 from __future__ import annotations

@@ -47,6 +47,8 @@ Wrong on the page:
         strides_spatial_shape[i] + kernel_spatial_shape[i] - input_spatial_shape[i]; correct: At
         least 0, which the formula falls short of where strides are wider than the window;
         onnxruntime 1.32 refuses such a node when it runs.
+    Y: the page says: Floor value of the dimension is used; correct: With ceil_mode sizes are
+        rounded up.
 """
 
 from __future__ import annotations

@@ -39,14 +39,27 @@ Decided where the page is silent:
     auto_pad_empty: An empty string counts as NOTSET.
     ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in the
         padding at the end; the page's formula keeps it, PyTorch and onnxruntime do not.
-    ceil_mode_with_auto_pad: With auto_pad other than NOTSET ceil_mode has no effect, by the page's
-        formulas; onnxruntime heeds it with VALID.
+    ceil_mode_with_auto_pad: With auto_pad other than NOTSET ceil_mode has no effect, as in the
+        versions before and after; the formulas of this page that say otherwise are wrong.
+        onnxruntime heeds it with VALID.
 
 Wrong on the page:
     auto_pad, pad_shape of SAME_UPPER and SAME_LOWER: the page says: (output_spatial_shape[i] - 1) *
-        strides_spatial_shape[i] + kernel_spatial_shape[i] - input_spatial_shape[i]; correct: At
-        least 0, which the formula falls short of where strides are wider than the window;
-        onnxruntime 1.32 refuses such a node when it runs.
+        strides_spatial_shape[i] + ((kernel_spatial_shape[i] - 1) * dilations[i] + 1) -
+        input_spatial_shape[i]; correct: At least 0, which the formula falls short of where strides
+        are wider than the window; onnxruntime 1.32 refuses such a node when it runs.
+    auto_pad, VALID without ceil_mode: the page says: output_spatial_shape[i] =
+        floor((input_spatial_shape[i] - ((kernel_spatial_shape[i] - 1) * dilations[i] + 1) + 1) /
+        strides_spatial_shape[i]); correct: Rounded up, as the page has it with ceil_mode and the
+        other versions always do; rounded down, a window that fits may be missing, as of 5 elements
+        the second one of 2 in steps of 3.
+    auto_pad, SAME_UPPER and SAME_LOWER without ceil_mode: the page says: output_spatial_shape[i] =
+        floor(input_spatial_shape[i] / strides_spatial_shape[i]); correct: Rounded up, as the page
+        itself says of the attribute auto_pad.
+    Summary, the formulas of sizes and padding: the page says: dilations[i]; correct: 1; dilations
+        came with version 19.
+    Y: the page says: Floor value of the dimension is used; correct: With ceil_mode sizes are
+        rounded up.
 """
 
 from __future__ import annotations

@@ -48,10 +48,12 @@ Decided where the page is silent:
 
 Wrong on the page:
     auto_pad, pad_shape of SAME_UPPER and SAME_LOWER: the page says: (output_spatial_shape[i] - 1) *
-        strides_spatial_shape[i] + kernel_spatial_shape[i] - input_spatial_shape[i]; correct: At
-        least 0, which the formula falls short of where strides are wider than the window;
-        onnxruntime 1.32 follows the formula, by which windows begin inside the input; with
-        dilations it may leave out the last.
+        strides_spatial_shape[i] + ((kernel_spatial_shape[i] - 1) * dilations[i] + 1) -
+        input_spatial_shape[i]; correct: At least 0, which the formula falls short of where strides
+        are wider than the window; onnxruntime 1.32 follows the formula, by which windows begin
+        inside the input.
+    Y: the page says: Floor value of the dimension is used; correct: With ceil_mode sizes are
+        rounded up.
 """
 
 from __future__ import annotations

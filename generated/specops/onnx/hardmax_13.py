@@ -20,6 +20,10 @@ Decided where the page is silent:
     zero_sizes: A size of 0 gives an empty result.
     rank_zero: A tensor without dimensions is refused, since it has no axis.
     zeros: -0.0 and +0.0 are equal, a tie, so that the first of them has the 1.
+
+Wrong on the page:
+    input: the page says: The input tensor of rank >= axis.; correct: Of a rank greater than axis,
+        whose range ends at r - 1.
 """
 
 from __future__ import annotations

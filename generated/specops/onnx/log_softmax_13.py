@@ -22,6 +22,10 @@ Decided where the page is silent:
         quotient is taken, so that 0, -200 gives 0, -200.
     precision: Computed in float32, or float64 for FLOAT64, and rounded once to the data type. The
         last digits of the computation depend on the layout, the output's too.
+
+Wrong on the page:
+    input: the page says: The input tensor of rank >= axis.; correct: Of a rank greater than axis,
+        whose range ends at r - 1.
 """
 
 from __future__ import annotations

@@ -50,9 +50,9 @@ Decided where the page is silent:
 
 Wrong on the page:
     auto_pad, pad_shape of SAME_UPPER and SAME_LOWER: the page says: (output_spatial_shape[i] - 1) *
-        strides_spatial_shape[i] + kernel_spatial_shape[i] - input_spatial_shape[i]; correct: At
-        least 0, which the formula falls short of where strides are wider than the window;
-        onnxruntime follows the formula for SAME_UPPER.
+        strides_spatial_shape[i] + {kernelSpatialShape} - input_spatial_shape[i]; correct: At least
+        0, which the formula falls short of where strides are wider than the window; onnxruntime
+        1.32 follows the formula, by which windows begin inside the input.
     Summary, the formula of the output's size: the page says: {kernelSpatialShape}; correct: The
         reach of the dilated window, (kernel_spatial_shape[i] - 1) * dilations[i] + 1.
 """

@@ -60,8 +60,9 @@ Wrong on the page:
     auto_pad, pad_shape of SAME_UPPER and SAME_LOWER: the page says: (output_spatial_shape[i] - 1) *
         strides_spatial_shape[i] + ((kernel_spatial_shape[i] - 1) * dilations[i] + 1) -
         input_spatial_shape[i]; correct: At least 0, which the formula falls short of where strides
-        are wider than the window; onnxruntime 1.32 refuses such a node when it runs; with dilations
-        it follows the formula, and may leave out the last window.
+        are wider than the window; onnxruntime 1.32 refuses such a node when it runs.
+    Y: the page says: Floor value of the dimension is used; correct: With ceil_mode sizes are
+        rounded up.
 """
 
 from __future__ import annotations

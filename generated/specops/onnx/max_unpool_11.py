@@ -43,7 +43,10 @@ Decided where the page is silent:
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
 
 Wrong on the page:
-    Summary: the page says: output_size, as the name of the third input; correct: output_shape
+    Summary: the page says: The third input argument, output_size; correct: output_shape is its
+        name.
+    pads: the page says: This attribute cannot be used simultaneously with auto_pad attribute.;
+        correct: The operator has no auto_pad.
 """
 
 from __future__ import annotations
