@@ -26,7 +26,7 @@ Decided where the page is silent:
     rank_zero: A tensor without dimensions is refused, since it has no axis.
     zeros: -0.0 and +0.0 are equal, a tie.
     index_range: Every index fits INT64, since no array has so many elements.
-    flags: keepdims may be given as 0, 1, False or True.
+    flags: keepdims may be given as 0, 1, False or True; other numbers are refused.
 """
 
 from __future__ import annotations

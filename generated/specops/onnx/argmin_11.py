@@ -19,12 +19,12 @@ Decided where the page is silent:
     tie: ONNX's own implementation and onnxruntime take the first.
     nan: NumPy's rule, which the ONNX reference follows too; onnxruntime differs.
     axis_is_rank: An axis equal to the number of dimensions is refused.
-    zero_sizes: A size of 0 on an axis that is kept gives an empty result; on the reduced axis it is
-        refused.
+    zero_sizes: A size of 0 on an axis that is kept gives an empty result, as in the other versions,
+        though this page wants an input that is not empty; on the reduced axis it is refused.
     rank_zero: A tensor without dimensions is refused, since it has no axis.
     zeros: -0.0 and +0.0 are equal, a tie.
     index_range: Every index fits INT64, since no array has so many elements.
-    flags: keepdims may be given as 0, 1, False or True.
+    flags: keepdims may be given as 0, 1, False or True; other numbers are refused.
 """
 
 from __future__ import annotations

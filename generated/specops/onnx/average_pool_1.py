@@ -36,6 +36,7 @@ Decided where the page is silent:
     zero_sizes: A size of 0 gives an empty result; a spatial one, unless auto_pad is SAME_..,
         windows of nothing but padding, and where none fits it is refused.
     auto_pad_empty: An empty string counts as NOTSET.
+    nan: A window that holds NaN gives NaN.
 
 Wrong on the page:
     auto_pad, pad_shape of SAME_UPPER and SAME_LOWER: the page says: (output_spatial_shape[i] - 1) *

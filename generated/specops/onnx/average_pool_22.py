@@ -38,13 +38,22 @@ Decided where the page is silent:
         the layout. Whole planes are added in float64 as reductions are, windows too wide for a line
         of scratch memory with the errors of all additions. Where a sum overflows, of small windows
         float32, the average may be infinite.
-    zero_sizes: A size of 0 gives an empty result; a spatial one, unless auto_pad is SAME_..,
-        windows of nothing but padding, and where none fits it is refused.
+    zero_sizes: A size of 0 gives an empty result; a spatial one, unless auto_pad is SAME_.. or
+        ceil_mode drops the only window, windows of nothing but padding, and where none fits it is
+        refused.
     auto_pad_empty: An empty string counts as NOTSET.
     ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in the
         padding at the end; the page says so.
     ceil_mode_with_auto_pad: With auto_pad other than NOTSET ceil_mode has no effect, by the page's
         formulas; onnxruntime heeds it with VALID.
+    dilations_with_auto_pad: With SAME_UPPER and SAME_LOWER padding fills up for the dilated window,
+        by the page's formula; onnxruntime 1.32 fills up for one without dilations, so that windows
+        are missing.
+    ceil_padding: Places behind the end padding, which the last window of ceil_mode may reach, never
+        count.
+    nan: A window that holds NaN gives NaN.
+    flags: ceil_mode and count_include_pad may be given as 0, 1, False or True; other numbers are
+        refused.
 
 Wrong on the page:
     auto_pad, pad_shape of SAME_UPPER and SAME_LOWER: the page says: (output_spatial_shape[i] - 1) *

@@ -22,6 +22,7 @@ Decided where the page is silent:
         for large windows; those of other powers up to 64, of float64 of whole ones, in float64; the
         rest, and windows too wide for a line of scratch memory, are summed in float64 with the
         errors of all additions. The norm is rounded to the type of the output once.
+    nan: Whatever is computed with NaN is NaN.
 """
 
 from __future__ import annotations

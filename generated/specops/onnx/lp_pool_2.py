@@ -27,7 +27,7 @@ Decided where the page is silent:
     strides_positive: Without a step all windows would be the same.
     within_32_bits: Larger ones have no use, and 64 bits hold all that follows from these.
     p_allowed: What is less gives no norm.
-    window_fits: The page's formula gives a size of 0 or less there.
+    window_fits: The formula of later versions gives a size of 0 or less there.
     window_of_padding: A window of nothing but padding gives 0.
     magnitudes: Powers are those of the magnitudes of the elements.
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
@@ -38,6 +38,9 @@ Decided where the page is silent:
     zero_sizes: A size of 0 gives an empty result; a spatial one, unless auto_pad is SAME_..,
         windows of nothing but padding, and where none fits it is refused.
     auto_pad_empty: An empty string counts as NOTSET.
+    nan: A window that holds NaN gives NaN.
+    output_sizes: The page does not say how many windows there are; the formulas of version 18 are
+        taken.
 """
 
 from __future__ import annotations
@@ -125,7 +128,7 @@ def p_allowed(p: int) -> bool:
 def window_fits(fills_up: bool, room: tuple[int, ...]) -> bool:
     """The padded input holds a whole window along each spatial dimension.
 
-    Decided: The page's formula gives a size of 0 or less there.
+    Decided: The formula of later versions gives a size of 0 or less there.
     """
     return fills_up or all(steps >= 0 for steps in room)
 

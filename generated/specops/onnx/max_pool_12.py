@@ -48,13 +48,21 @@ Decided where the page is silent:
         stride.
     ceil_mode_with_auto_pad: ceil_mode has no effect with VALID, by the page's formula, nor with
         SAME_UPPER and SAME_LOWER. onnx's shape inference rounds VALID up.
-    zero_sizes: A size of 0 gives an empty result; a spatial one, unless auto_pad is SAME_..,
-        windows of nothing but padding, and where none fits it is refused.
+    zero_sizes: A size of 0 gives an empty result; a spatial one, unless auto_pad is SAME_.. or
+        ceil_mode drops the only window, windows of nothing but padding, and where none fits it is
+        refused.
     zeros: -0.0 and +0.0 are equal, a tie. With indices the value is the very element at its index;
         without, the sign of a zero is not promised.
     index_range: Every index fits INT64, since no array has so many elements.
-    flags: ceil_mode and storage_order may be given as 0, 1, False or True.
+    flags: ceil_mode and storage_order may be given as 0, 1, False or True; other numbers are
+        refused.
     auto_pad_empty: An empty string counts as NOTSET.
+    dilations_with_auto_pad: With SAME_UPPER and SAME_LOWER padding fills up for the dilated window,
+        by the page's formula; onnxruntime 1.32 fills up for one without dilations, so that windows
+        are missing.
+    column_major_planes: With storage_order 1 indices count column-major within each plane of
+        spatial dimensions, its first dimension fastest; batches and channels come first as always.
+        onnxruntime does the same.
 
 Wrong on the page:
     auto_pad, pad_shape of SAME_UPPER and SAME_LOWER: the page says: (output_spatial_shape[i] - 1) *

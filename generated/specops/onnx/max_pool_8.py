@@ -43,8 +43,11 @@ Decided where the page is silent:
     zeros: -0.0 and +0.0 are equal, a tie. With indices the value is the very element at its index;
         without, the sign of a zero is not promised.
     index_range: Every index fits INT64, since no array has so many elements.
-    flags: storage_order may be given as 0, 1, False or True.
+    flags: storage_order may be given as 0, 1, False or True; other numbers are refused.
     auto_pad_empty: An empty string counts as NOTSET.
+    column_major_planes: With storage_order 1 indices count column-major within each plane of
+        spatial dimensions, its first dimension fastest; batches and channels come first as always.
+        onnxruntime does the same.
 
 Wrong on the page:
     auto_pad, pad_shape of SAME_UPPER and SAME_LOWER: the page says: (output_spatial_shape[i] - 1) *

@@ -41,6 +41,8 @@ Decided where the page is silent:
         with output_shape counts the inferred sizes instead; onnxruntime and PyTorch count the
         output (onnx#2398, onnxruntime#2193, onnx#8413).
     spatial_dimensions: 1 to 6 spatial dimensions are taken.
+    output_sizes: Where output_shape is not given, a spatial size is (size - 1) * stride + kernel -
+        pads, as onnx's shape inference has it; the page has no formula.
 
 Wrong on the page:
     Summary: the page says: The third input argument, output_size; correct: output_shape is its

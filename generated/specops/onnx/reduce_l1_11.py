@@ -23,6 +23,7 @@ Decided where the page is silent:
     overflow: Integers wrap around.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
         rounded once.
+    flags: keepdims may be given as 0, 1, False or True; other numbers are refused.
 """
 
 from __future__ import annotations

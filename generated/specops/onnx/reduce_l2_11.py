@@ -24,6 +24,7 @@ Decided where the page is silent:
         towards 0; a negative sum gives the least integer.
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
         rounded once; of 64 bits the root is rounded again.
+    flags: keepdims may be given as 0, 1, False or True; other numbers are refused.
 """
 
 from __future__ import annotations

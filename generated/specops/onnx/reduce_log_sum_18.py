@@ -23,6 +23,8 @@ Decided where the page is silent:
     precision: Floats are summed in a wider type, or with the rounding errors beside the sum, and
         rounded once; of 64 bits the logarithm is rounded again, and where a sum overflows, so does
         its logarithm.
+    flags: keepdims and noop_with_empty_axes may be given as 0, 1, False or True; other numbers are
+        refused.
 """
 
 from __future__ import annotations

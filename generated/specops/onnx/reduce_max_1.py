@@ -21,6 +21,7 @@ Decided where the page is silent:
     nan: NumPy's rule. onnxruntime's ReduceMax keeps NaN only at some places.
     axes_empty: An empty list of axes stands for all of them.
     zeros: -0.0 and +0.0 are equal; the result is one of them.
+    flags: keepdims may be given as 0, 1, False or True; other numbers are refused.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ Decided where the page is silent:
     integers: The sum of integers wraps around and their mean is cut towards 0.
     precision: Floats are summed in a wider type and rounded once, those of 64 bits with the
         rounding errors beside the sum, which is rounded before it is divided, and may overflow.
+    flags: keepdims may be given as 0, 1, False or True; other numbers are refused.
 """
 
 from __future__ import annotations

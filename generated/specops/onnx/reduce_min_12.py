@@ -22,6 +22,7 @@ Decided where the page is silent:
     axes_empty: An empty list of axes stands for all of them.
     no_elements: Of nothing the result is infinity, or the greatest value of the data type.
     zeros: -0.0 and +0.0 are equal; the result is one of them.
+    flags: keepdims may be given as 0, 1, False or True; other numbers are refused.
 """
 
 from __future__ import annotations

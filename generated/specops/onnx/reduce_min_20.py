@@ -21,6 +21,8 @@ Decided where the page is silent:
     axes_unique: A repeated axis names nothing new; NumPy refuses it too.
     nan: NumPy's rule.
     zeros: -0.0 and +0.0 are equal; the result is one of them.
+    flags: keepdims and noop_with_empty_axes may be given as 0, 1, False or True; other numbers are
+        refused.
 """
 
 from __future__ import annotations

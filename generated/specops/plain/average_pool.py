@@ -48,6 +48,8 @@ Decided where the page is silent:
         the layout. Whole planes are added in float64 as reductions are, windows too wide for a line
         of scratch memory with the errors of all additions. Where a sum overflows, of small windows
         float32, the average may be infinite.
+    ceil_padding: Places behind the end padding, which the last window of ceil_mode may reach, never
+        count.
 """
 
 from __future__ import annotations
@@ -524,6 +526,8 @@ def average_pool(
             depends on the layout. Whole planes are added in float64 as reductions are, windows too
             wide for a line of scratch memory with the errors of all additions. Where a sum
             overflows, of small windows float32, the average may be infinite.
+        ceil_padding: Places behind the end padding, which the last window of ceil_mode may reach,
+            never count.
 
     Page: https://onnx.ai/onnx/operators/onnx__AveragePool.html
 
