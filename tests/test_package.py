@@ -166,5 +166,5 @@ def test_the_tour_shows_every_example() -> None:
     sys.path.insert(0, str(PROJECT / "examples"))
     tour = importlib.import_module("tour")
     rows = tour.examples()
-    assert len(rows) >= 1345
+    assert len(rows) >= 1347
     assert {row[-1] for row in rows} == {"ok"}

@@ -251,7 +251,7 @@ FLOORS = Floors(
     operators=125,
     constraints=577,
     tensor_constraints=9,
-    examples=1345,
+    examples=1347,
     equivalences=152,
     data_types=1709,
 )

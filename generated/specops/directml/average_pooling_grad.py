@@ -46,6 +46,8 @@ Decided where the page is silent:
     precision: Shares are summed in float32 and rounded once where the data type is narrower.
     shared_memory: An output that may share memory with an input is refused; the operator has no
         in-place form.
+    nan: A gradient that is NaN makes all elements of its window NaN.
+    subnormals: Subnormal numbers are kept. Direct3D flushes those of float32.
 """
 
 from __future__ import annotations

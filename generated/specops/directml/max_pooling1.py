@@ -64,8 +64,8 @@ Decided where the page is silent:
         InputTensor.
     spatial_dimensions_2020: In general 1 to 6 spatial dimensions are taken, as the page of 2020
         says with [N, C, D1, ..., Dn]; its later tables have 2 or 3.
-    defaults: The functions' strides are 1 and their paddings 0 where the caller names none, as
-        DirectMLX has them.
+    defaults: Where the caller names none, the functions' strides are 1, as DirectMLX has them, and
+        their paddings 0, as the page of 2020 says.
     zeros: -0.0 and +0.0 are equal, a tie. With indices the value is the very element at its index;
         without, the sign of a zero is not promised.
     subnormals: Subnormal numbers are kept. Direct3D flushes those of float32, so that they may tie
@@ -87,6 +87,10 @@ Wrong on the page:
         larger than the padded input would wrap around to a huge size; it is refused.
     InputTensor: the page says: { BatchCount, ChannelCount, Depth, Height, Weight }; correct: {
         BatchCount, ChannelCount, Depth, Height, Width }
+    DimensionCount, 2020: the page says: The number of dimensions.; correct: The number of spatial
+        dimensions, as the later page says.
+    Strides, 2020: the page says: the lengths of the strides of the tensor; correct: those of the
+        window
 """
 
 from __future__ import annotations

@@ -58,10 +58,15 @@ Decided where the page is silent:
         rounded.
     shared_memory: An output that may share memory with an input is refused; the operator has no
         in-place form.
+    zeros: -0.0 and +0.0 are equal, a tie, so that the first of them gets the gradient.
+    subnormals: Subnormal numbers are kept. Direct3D flushes those of float32, so that they may tie
+        with 0 there.
 
 Wrong on the page:
     DimensionCount: the page says: 2, for tensors of 4 dimensions only; correct: 2 or 3; the table
         of feature level 4.0 allows 5 dimensions.
+    Description: the page says: IndicesTensor; correct: OutputIndicesTensor, as MAX_POOLING2 names
+        it
 """
 
 from __future__ import annotations

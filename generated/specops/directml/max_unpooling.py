@@ -34,6 +34,8 @@ Decided where the page is silent:
 Wrong on the page:
     Availability: the page says: DML_FEATURE_LEVEL_3_0; correct: DirectML.h declares it from 2.0 on;
         no table for that level is known, so that 3.0 is taken.
+    Description: the page says: DML_MAX_POOLING_OPERATOR1_DESC; correct:
+        DML_MAX_POOLING1_OPERATOR_DESC
 """
 
 from __future__ import annotations

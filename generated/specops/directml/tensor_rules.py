@@ -41,7 +41,7 @@ def strides_length(tensor: Tensor) -> bool:
 def element_count(tensor: Tensor) -> bool:
     """At most 4,294,967,295 elements.
 
-    Page: Sizes.
+    Page: TotalTensorSizeInBytes.
     """
     return product(tensor.sizes) <= 4294967295
 
@@ -126,7 +126,7 @@ TENSOR_RULES = (
         field="sizes",
         check=element_count,
         allowed="at most 4,294,967,295 elements",
-        origin="Sizes",
+        origin="TotalTensorSizeInBytes",
         reads=("tensor.sizes",),
     ),
     Rule(

@@ -66,6 +66,28 @@ EXAMPLES = [
         "level": "1.0",
     },
     {  # (decided)
+        "id": "page_of_average_pooling_grad",
+        "tensors": {
+            "InputTensor": ("FLOAT32", [[[[1, 2, 3], [4, 5, 6], [7, 8, 9]]]]),
+            "OutputTensor": ("FLOAT32", [[[[3, 4], [6, 7]]]]),
+        },
+        "attributes": {
+            "WindowSize": [2, 2],
+            "IncludePadding": False,
+            "Strides": [1, 1],
+            "StartPadding": [0, 0],
+            "EndPadding": [0, 0],
+        },
+        "arguments": {
+            "window_size": [2, 2],
+            "include_padding": False,
+            "strides": [1, 1],
+            "start_padding": [0, 0],
+            "end_padding": [0, 0],
+        },
+        "level": "1.0",
+    },
+    {  # (decided)
         "id": "defaults",
         "tensors": {
             "InputTensor": (

@@ -45,6 +45,31 @@ EXAMPLES = [
         "level": "2.1",
     },
     {  # (decided)
+        "id": "page_of_max_pooling_grad",
+        "tensors": {
+            "InputTensor": ("FLOAT32", [[[[1, 2, 3], [2, 4, 2], [5, 6, 7]]]]),
+            "OutputTensor": ("FLOAT32", [[[[4, 4], [6, 7]]]]),
+            "OutputIndicesTensor": ("UINT32", [[[[4, 4], [7, 8]]]]),
+        },
+        "attributes": {
+            "WindowSize": [2, 2],
+            "Strides": [1, 1],
+            "StartPadding": [0, 0],
+            "EndPadding": [0, 0],
+            "Dilations": [1, 1],
+        },
+        "arguments": {
+            "window_size": [2, 2],
+            "strides": [1, 1],
+            "start_padding": [0, 0],
+            "end_padding": [0, 0],
+            "dilations": [1, 1],
+            "indices": True,
+            "indices_dtype": "UINT32",
+        },
+        "level": "2.1",
+    },
+    {  # (decided)
         "id": "strides_and_padding",
         "tensors": {
             "InputTensor": (
