@@ -43,7 +43,8 @@ CODES = {
     "E230": "A newer feature level never removes a data type or a rank, and only dialects with levels name them.",
     "E231": "Tables stand newest first; the oldest is of the level that introduced the operator. Where an attribute"
     " chooses among them, each of its values has exactly one group of tables. Ranks are those of the dialect.",
-    "E232": "A derived value that differs between versions of an ONNX operator, which both have all that it reads.",
+    "E232": "A derived value that differs between versions of an ONNX operator, which both have all that it reads, of"
+    " the same types.",
     "E250": "A draft has a TODO for all that must be filled in.",
     "E301": "A generated file was edited by hand: the template or module that makes it is the place for the change. Or"
     " a file is in generated/ that its MANIFEST does not list: it may be yours.",

@@ -20,10 +20,13 @@ def check_versions(operators: Sequence[Operator], report: Report) -> None:
 
 
 def _derived(name: str, older: Operator, newer: Operator, report: Report) -> None:
-    """A value may differ that reads, in one of the two, what the other has not."""
+    """A value may differ that reads, in one of the two, what the other has not, or has of another type."""
     values = [o.derived[name] for o in (older, newer)]
-    having = [{*(f.name for f in o.spec.fields), *o.derived} for o in (newer, older)]
-    shared = all(known.issuperset(v.names()) for known, v in zip(having, values, strict=True))
+    has, had = (
+        {**{f.name: f.type for f in o.spec.fields}, **{d: e.type for d, e in o.derived.items()}}
+        for o in (newer, older)
+    )
+    shared = all(has.get(n) == had.get(n) for value in values for n in value.names())
     if values[0].text == values[1].text or not shared:
         return
     there, here = (
