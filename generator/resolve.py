@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -179,6 +180,8 @@ def operator(source: Spec, tree: SpecTree, report: Report) -> Operator:
         names = names.derived(entry.name, value)
         if value is not None:
             derived[entry.name] = value
+        if value is None or reader.guesses(value.names()):
+            reader.guessed.add(entry.name)
     known = names
     for i, field in enumerate(spec.fields):
         if field.sizes is not None:
@@ -223,6 +226,7 @@ class _Reader:
         self.data_types = tree.vocabulary.data_types
         self.words = {word for enum in tree.vocabulary.enums.values() for word in enum.values}
         self.outputs: Mapping[str, str | None] = {}  # with what asks for those that may be absent
+        self.guessed: set[str] = set()  # derived values that are not understood, or read such
 
     def expression(
         self,
@@ -237,6 +241,8 @@ class _Reader:
             parsed = self.parsed(text, names, want)
             return parsed if self.is_told(parsed, path) else None
         except ExpressionError as error:
+            if error.code in ("E202", "E204") and self.guesses(re.findall(r"\w+", text)):
+                return None  # of a guessed type nothing is told
             span = self.document.within(path, error.offset, error.length)
             message, help = error.message, error.help
             name = text[error.offset : error.offset + error.length]
@@ -257,6 +263,10 @@ class _Reader:
                 help += f"`use: {text}`" if whole else "a constraint of its own with `use`"
             self.report.add(error.code, message, span, error.label, help=help)
             return None
+
+    def guesses(self, names: Iterable[str]) -> bool:
+        """Whether the type of one of them is a guess."""
+        return not self.guessed.isdisjoint(names)
 
     def is_told(self, expression: Expr, path: KeyPath) -> bool:
         """Whether each part of a tensor that it reads is told by somebody."""
@@ -365,6 +375,8 @@ class _Reader:
                 expr.check_names(shared.require, shared.parameters, name)
             except ExpressionError:
                 return None  # told in the vocabulary
+            if self.guesses(arguments):
+                return None
             part = shared.require[error.offset : error.offset + error.length]
             self.report.add(
                 "E204",

@@ -352,8 +352,12 @@ class Checker:
                 )
             looks_in = isinstance(op, ast.In | ast.NotIn)
             if left == "ints" or (looks_in and left != "int"):  # of a chain, that of the one before
+                word = looks_in and left in ("str", "dtype")
+                help = (
+                    "write a comparison for each word, as in `a == ... or a == ...`" if word else ""
+                )
                 raise self.error(
-                    "E204", place, f"expected {in_words('int')}", f"this is {in_words(left)}"
+                    "E204", place, f"expected {in_words('int')}", f"this is {in_words(left)}", help
                 )
             if looks_in:
                 left = self.want(right, scope, "ints")
