@@ -34,7 +34,8 @@ Decided where the page is silent:
     within_32_bits: Larger ones have no use, and 64 bits hold all that follows from these.
     pads_leave_something: There is no tensor of less than nothing.
     batch_and_channels: A pooling keeps batches and channels; onnxruntime refuses it too.
-    output_shape_large_enough: What was pooled had at least as many; onnxruntime refuses less, too.
+    output_shape_large_enough: By the page pads are generated for any output_shape, which it does
+        not tell how. Less than without them is refused; onnxruntime refuses fewer elements in all.
     out_of_bounds: An index that is not in the output writes nothing.
     repeated_index: Of several elements with one index any is taken.
     index_space: Indices count the output, also where output_shape gives its sizes. ONNX's own test
@@ -163,7 +164,8 @@ def output_shape_large_enough(
     """Each spatial size of output_shape is at least the places that windows reach, without the
     pads.
 
-    Decided: What was pooled had at least as many; onnxruntime refuses less, too.
+    Decided: By the page pads are generated for any output_shape, which it does not tell how. Less
+    than without them is refused; onnxruntime refuses fewer elements in all.
     """
     return all(
         output_shape[i + 2] >= min(steps[i], spatial_sizes[i]) for i in range(len(output_shape) - 2)
