@@ -1095,6 +1095,26 @@ def test_nodes_that_break_rules(make: Any, id: str, text: str) -> None:
     assert re.search(r'node \d \("only"\), [A-Za-z]+-\d+: ', str(caught.value))
 
 
+def test_violations_of_several_nodes() -> None:
+    """Each names its own node; where all are of one, the head names it."""
+    text = """
+        <ir_version: 10, opset_import: ["": 21]>
+        g (bfloat16[n, c, 9] x) => (bfloat16[n, c, m] z) {
+            y = MaxPool<kernel_shape = [3]>(x)
+            z = AveragePool<kernel_shape = [3]>(y)
+        }
+    """
+    with pytest.raises(ValidationError) as caught:
+        backend.prepare(onnx.parser.parse_model(text))
+    head, *lines = str(caught.value).split("\n  ")
+    assert head == "2 violations"
+    nodes = [
+        "the model, node 0, MaxPool-12: X: found ",
+        "the model, node 1, AveragePool-19: X: found ",
+    ]
+    assert [line[: len(node)] for line, node in zip(lines, nodes, strict=True)] == nodes
+
+
 def test_surplus_inputs() -> None:
     """However many they are, that is one mistake; names that are empty are none."""
     with pytest.raises(ValidationError) as caught:

@@ -90,10 +90,14 @@ class ValidationError(SpecopsError, ValueError):
     """A call or a description that its page does not allow; `violations` names each broken rule."""
 
     def __init__(self, violations: Iterable[Violation]) -> None:
-        self.violations = tuple(violations)
-        count = len(self.violations)
-        head = f"{self.violations[0].operator}: {count} violation{'s' if count > 1 else ''}"
-        super().__init__("\n  ".join([head, *map(str, self.violations)]))
+        self.violations = found = tuple(violations)
+        head = f"{len(found)} violation{'s' if len(found) > 1 else ''}"
+        lines = [str(v) for v in found]
+        if len({v.operator for v in found}) == 1:
+            head = f"{found[0].operator}: {head}"
+        else:  # of several nodes of a model, each with its own
+            lines = [f"{v.operator}: {line}" for v, line in zip(found, lines, strict=True)]
+        super().__init__("\n  ".join([head, *lines]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return remade, (type(self), *self.args), self.__dict__
