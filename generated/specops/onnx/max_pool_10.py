@@ -43,11 +43,11 @@ Decided where the page is silent:
     ties: Of several equal elements of a window the first in row-major order is chosen, also where
         storage_order is 1.
     ceil_mode_dropped_windows: With ceil_mode the last window is dropped where it would start in the
-        padding at the end, in all versions, as onnx's shape inference does. The page of version 22
-        speaks of windows; there are several only where that padding is as long as a window and a
-        stride.
+        padding at the end, in all versions, as onnxruntime does; onnx's shape inference does so
+        from version 22 on, and keeps it here. The page of version 22 speaks of windows; there are
+        several only where that padding is as long as a window and a stride.
     ceil_mode_with_auto_pad: ceil_mode has no effect with VALID, by the page's formula, nor with
-        SAME_UPPER and SAME_LOWER. onnx's shape inference rounds VALID up.
+        SAME_UPPER and SAME_LOWER. onnx's shape inference and onnxruntime round VALID up.
     zero_sizes: A size of 0 gives an empty result; a spatial one, unless auto_pad is SAME_.. or
         ceil_mode drops the only window, windows of nothing but padding, and where none fits it is
         refused.
