@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 import trees
-from onnx import defs
+from onnx import TensorProto, defs, helper
 
 from generator.diagnostics import Report
 from generator.model import FieldSpec, Spec
 from generator.structure import load_tree
+from specops import ValidationError
+from specops import onnx as ox
 
 TREE = load_tree(trees.PROJECT, Report())
 assert TREE is not None
@@ -104,3 +109,44 @@ def test_errata_quote_the_page(name: str) -> None:
     text = joined(" ".join([schema.doc, *(part.description for part in parts)]))
     missing = [e.id for e in spec.errata if joined(e.printed) not in text]
     assert missing == [] or spec.page.revision != REVISION
+
+
+def inferred(name: str, size: int, attributes: dict[str, Any]) -> int:
+    """How many windows onnx's shape inference has."""
+    operator, version = name.split("-")
+    node = helper.make_node(operator, ["x"], ["y"], **attributes)
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, size])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    opsets = [helper.make_opsetid("", int(version))]
+    model = helper.make_model(helper.make_graph([node], "g", [x], [y]), opset_imports=opsets)
+    shaped = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+    return int(shaped.graph.output[0].type.tensor_type.shape.dim[2].dim_value)
+
+
+@pytest.mark.parametrize("name", [n for n in KNOWN if n.startswith(("MaxPool-", "AveragePool-"))])
+def test_sizes_beside_shape_inference(name: str) -> None:
+    """Before version 22 it keeps the window that ceil_mode drops; auto_pad with ceil_mode is left out."""
+    schema, pool = SCHEMAS[name], getattr(ox, SPECS[name].family)
+    pads = [(0, 0), (1, 0), (0, 3), (2, 1)]
+    asked: list[tuple[dict[str, Any], int]] = [
+        ({"auto_pad": a}, 0) for a in ("VALID", "SAME_LOWER")
+    ]
+    asked += [({"pads": [*p]}, sum(p)) for p in pads]
+    if "ceil_mode" in schema.attributes:
+        asked += [({"pads": [*p], "ceil_mode": 1}, sum(p)) for p in pads]
+    wrong, seen = [], 0
+    for size, kernel, stride in itertools.product(range(1, 7), range(1, 4), range(1, 4)):
+        for other, padding in asked:
+            attributes = {"kernel_shape": [kernel], "strides": [stride], **other}
+            x = np.zeros((1, 1, size), np.float32)
+            try:
+                wanted = pool(x, **attributes, opset=schema.since_version).shape[2]
+            except ValidationError:
+                continue
+            if "ceil_mode" in other and schema.since_version < 22:
+                wanted = -((kernel - size - padding) // stride) + 1
+            seen += 1
+            if inferred(name, size, attributes) != wanted:
+                wrong.append((size, attributes, wanted))
+    assert seen > 200
+    assert wrong == [] or SPECS[name].spec.page.revision != REVISION
