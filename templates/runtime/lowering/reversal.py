@@ -22,7 +22,8 @@ NEAR_BYTES = (
 # Of axes of more bytes, or whose next axis outside is of their kind (kept, or reduced): 0.01 to 0.8 of the time, others
 # up to 2.5.
 FEW_BYTES = 1 << 4
-# Of a step over a run of a few elements along an axis of the same kind: 0.15 to 0.9 of the time, longer ones up to 2.
+# Of a step over a run of a few elements along an axis of the same kind: 0.15 to 0.9 of the time, longer ones up to 2
+# along kept axes. Along reduced ones 0.2 to 0.9 up to NEAR_BYTES.
 RUN_BYTES = 24
 PAIRS = 64  # of an item, at most: threads share those of longer runs
 
@@ -74,7 +75,8 @@ def direction(
             return False
         if abs(out_stride) == size:
             return sizes[order[i]] * size > FEW_BYTES or of_one_kind(i - 1)
-        return not marks and abs(out_stride) <= RUN_BYTES and of_one_kind(i)
+        longest = NEAR_BYTES if order[i] in axes else RUN_BYTES
+        return not marks and abs(out_stride) <= longest and of_one_kind(i)
 
     worth = math.prod(sizes) * size >= LEAST_BYTES
     reversed_axes = [a for i, a in enumerate(order) if worth and pays(i)]
