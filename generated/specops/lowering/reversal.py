@@ -19,11 +19,9 @@ from specops.tensor import Tensor
 _REVERSE = launch.chunks_of(kernel.reverse)
 
 LEAST_BYTES = 1 << 12  # of an output that is worth a second chunk
-NEAR_BYTES = (
-    1 << 7
-)  # of a step in the input: elements further apart are read one by one, whichever way
-# Of axes of more bytes, or whose next axis outside is of their kind (kept, or reduced): 0.01 to 0.8 of the time, others
-# up to 2.5.
+# Of a step in the input: elements further apart are read one by one, whichever way.
+NEAR_BYTES = 1 << 7
+# Of axes of more bytes, or whose next axis outside is of their kind: 0.01 to 0.8 of the time, others up to 2.5.
 FEW_BYTES = 1 << 4
 # Of a step over a run of a few elements along an axis of the same kind: 0.15 to 0.9 of the time, longer ones up to 2
 # along kept axes. Along reduced ones 0.2 to 0.9 up to NEAR_BYTES.
@@ -48,6 +46,14 @@ class Direction(NamedTuple):
     reversals: tuple[Reversal, ...]
 
 
+class _OutputAxis(NamedTuple):
+    axis: int  # its number
+    reduced: bool  # its kind: reduced or kept
+    size: int
+    stride: int  # bytes, in the input
+    out_stride: int
+
+
 def direction(
     output: Tensor,
     axes: Collection[int],
@@ -63,29 +69,39 @@ def direction(
         marks: are stored, which stand where their indices say along reduced axes: no reversal there. Over runs it would
             take 1.4 to 3.5 times as long.
     """
-    sizes, size = output.sizes, output.numpy_dtype.itemsize
+    sizes, element_bytes = output.sizes, output.numpy_dtype.itemsize
     if len(out_strides) < len(strides):
         strides, axes = tuple(s for a, s in enumerate(strides) if a not in axes), ()
-    order = sorted((a for a, n in enumerate(sizes) if n > 1), key=lambda a: -abs(out_strides[a]))
-
-    def of_one_kind(i: int) -> bool:
-        """Whether axis number i in this order and the next one inside are; False where there are none."""
-        return 0 <= i < len(order) - 1 and (order[i] in axes) == (order[i + 1] in axes)
-
-    def pays(i: int) -> bool:
-        stride, out_stride = strides[order[i]], out_strides[order[i]]
-        if stride * out_stride >= 0 or abs(stride) > NEAR_BYTES or (marks and order[i] in axes):
-            return False
-        if abs(out_stride) == size:
-            return sizes[order[i]] * size > FEW_BYTES or of_one_kind(i - 1)
-        longest = NEAR_BYTES if order[i] in axes else RUN_BYTES
-        return not marks and abs(out_stride) <= longest and of_one_kind(i)
-
-    worth = math.prod(sizes) * size >= LEAST_BYTES
-    reversed_axes = [a for i, a in enumerate(order) if worth and pays(i)]
+    reversed_axes = []
+    if math.prod(sizes) * element_bytes >= LEAST_BYTES:
+        numbered = enumerate(zip(sizes, strides, out_strides, strict=True))
+        order = [_OutputAxis(a, a in axes, *told) for a, told in numbered if told[0] > 1]
+        order.sort(key=lambda axis: -abs(axis.out_stride))
+        for outer, axis, inner in zip([None, *order], order, [*order[1:], None], strict=False):
+            if _pays(outer, axis, inner, element_bytes, marks):
+                reversed_axes.append(axis.axis)
     taken = tuple(-s if a in reversed_axes else s for a, s in enumerate(out_strides))
     shift = sum((sizes[a] - 1) * out_strides[a] for a in reversed_axes)
     return Direction(taken, shift, _reversals(sizes, out_strides, reversed_axes))
+
+
+def _pays(
+    outer: _OutputAxis | None,
+    axis: _OutputAxis,
+    inner: _OutputAxis | None,
+    element_bytes: int,
+    marks: bool,
+) -> bool:
+    """Whether the output had better be reversed along an axis, with what lies next outside and inside it."""
+    opposite = axis.stride * axis.out_stride < 0
+    if not opposite or abs(axis.stride) > NEAR_BYTES or (marks and axis.reduced):
+        return False
+    if abs(axis.out_stride) == element_bytes:
+        alike = outer is not None and outer.reduced == axis.reduced
+        return alike or axis.size * element_bytes > FEW_BYTES
+    alike = inner is not None and inner.reduced == axis.reduced
+    longest = NEAR_BYTES if axis.reduced else RUN_BYTES
+    return alike and abs(axis.out_stride) <= longest and not marks
 
 
 def _reversals(
