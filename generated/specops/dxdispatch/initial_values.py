@@ -11,9 +11,8 @@ import numpy as np
 
 from specops.dxdispatch import files, npy
 from specops.dxdispatch.files import Refused
-from specops.dxdispatch.members import UINT32, Members
 from specops.dxdispatch.nodes import Items, Node
-from specops.dxdispatch.problems import Report
+from specops.dxdispatch.problems import UINT32, Report
 from specops.dxdispatch.values import (
     BUFFER_TYPES,
     Constant,
@@ -38,7 +37,6 @@ class InitialValues:
 
     def __init__(self, report: Report, folder: Path, sources: set[Path]) -> None:
         self._report = report
-        self._members = Members(report)
         self._folder = folder
         self._sources = sources
 
@@ -113,7 +111,7 @@ class InitialValues:
 
     def _repeated(self, node: Node, kind: str, dtype: str) -> Initial | None:
         """A constant or a sequence."""
-        count = self._members.integer(node, "valueCount", UINT32, None)
+        count = self._report.integer(node, "valueCount", UINT32, None)
         names = ("value",) if kind == "value" else ("valueStart", "valueDelta")
         found = []
         for name in names:
@@ -125,7 +123,7 @@ class InitialValues:
                 found.append(scalar(member.value, dtype))
             except Wrong as error:
                 self._report.error(member, f"found {member.kind()}; {error}")
-        self._members.unknown(node, (*names, "valueCount"))
+        self._report.unknown(node, (*names, "valueCount"))
         if count is None or len(found) < len(names):
             return None
         if kind == "value":
@@ -133,7 +131,7 @@ class InitialValues:
         return Sequence(found[0], found[1], count)
 
     def _file(self, node: Node, dtype: str | None) -> tuple[Initial | None, str | None]:
-        text = self._members.text(node, "sourcePath")
+        text = self._report.string(node, "sourcePath")
         place = node.get("sourcePath") or node
         if text is None:
             return None, dtype

@@ -85,8 +85,7 @@ def dispatchable(
     name: str, node: Node, feature_level: str | None, report: Report
 ) -> Dispatchable | None:
     """The operator; None with all that is wrong with it in the report."""
-    if not isinstance(node.value, dict):
-        report.error(node, f"found {node.kind()}; allowed: an object")
+    if not report.is_object(node):
         return None
     given = node.get("type")
     if given is None or not isinstance(given.value, str):

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from specops.dxdispatch.initial_values import InitialValues
 from specops.dxdispatch.limits import Usage
-from specops.dxdispatch.members import UINT64, Members
 from specops.dxdispatch.model import Resource
 from specops.dxdispatch.nodes import Node
-from specops.dxdispatch.problems import Report
+from specops.dxdispatch.problems import UINT64, Report
 from specops.dxdispatch.values import Initial, Wrong, buffer_type
 
 
@@ -19,13 +18,12 @@ class Resources:
 
     def __init__(self, report: Report, initial: InitialValues, usage: Usage) -> None:
         self._report = report
-        self._members = Members(report)
         self._initial = initial
         self._usage = usage
 
     def read(self, name: str, node: Node) -> Resource | None:
         """A buffer; None with all that is wrong with it in the report."""
-        if not self._members.is_object(node):
+        if not self._report.is_object(node):
             return None
         before = len(self._report.errors)
         dtype = self._data_type(node)
@@ -36,9 +34,9 @@ class Resources:
         filled: Initial | None = None
         if len(self._report.errors) == before:
             filled, dtype = self._initial.read(values, dtype)
-        size = self._members.integer(node, "sizeInBytes", UINT64, 0)
-        offset = self._members.integer(node, "initialValuesOffsetInBytes", UINT64, 0)
-        self._members.unknown(
+        size = self._report.integer(node, "sizeInBytes", UINT64, 0)
+        offset = self._report.integer(node, "initialValuesOffsetInBytes", UINT64, 0)
+        self._report.unknown(
             node,
             (
                 "initialValues", "initialValuesDataType", "sizeInBytes", "resampleSize", "resampleMode",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from specops.dxdispatch.limits import Usage
-from specops.dxdispatch.members import UINT64, Members
 from specops.dxdispatch.model import Bound, Resource
 from specops.dxdispatch.names import Names
 from specops.dxdispatch.nodes import Items, Node
 from specops.dxdispatch.operators import BindPoint, Dispatchable
-from specops.dxdispatch.problems import Report
+from specops.dxdispatch.problems import UINT64, Report
 from specops.dxdispatch.values import BUFFER_TYPES
 
 
@@ -17,7 +16,6 @@ class Bindings:
 
     def __init__(self, report: Report, resources: Names[Resource], usage: Usage) -> None:
         self._report = report
-        self._members = Members(report)
         self._resources = resources
         self._usage = usage
 
@@ -27,7 +25,7 @@ class Bindings:
         bindings = made.node.get("bindings")
         if bindings is None and not points:
             return ()
-        if bindings is not None and not self._members.is_object(bindings):
+        if bindings is not None and not self._report.is_object(bindings):
             return None
         before = len(self._report.errors)
         entries = {} if bindings is None else bindings.value
@@ -116,16 +114,16 @@ class Bindings:
                 "name", "elementCount", "elementSizeInBytes", "elementOffset", "format", "counter",
                 "counterOffsetBytes", "shape",
             )  # fmt: skip
-            members = self._members
-            members.unknown(node, known)
-            if members.text(node, "name") is None:
+            report = self._report
+            report.unknown(node, known)
+            if report.string(node, "name") is None:
                 return None
             named = node.value["name"]
             names = "elementSizeInBytes", "elementOffset", "elementCount", "counterOffsetBytes"
-            read = [members.integer(node, name, UINT64, 0) for name in names]
+            read = [report.integer(node, name, UINT64, 0) for name in names]
             # Of no use to operators; of their types all the same, as DxDispatch reads them.
-            texts = [members.is_of(node, name, str, "a string") for name in ("format", "counter")]
-            if None in read or not all([*texts, members.is_of(node, "shape", Items, "an array")]):
+            texts = [report.is_of(node, name, str, "a string") for name in ("format", "counter")]
+            if None in read or not all([*texts, report.is_of(node, "shape", Items, "an array")]):
                 return None
             size, offset = read[0] or 0, read[1] or 0
         elif not isinstance(node.value, str):

@@ -10,12 +10,11 @@ from specops.dxdispatch import files
 from specops.dxdispatch.bindings import Bindings
 from specops.dxdispatch.files import Refused
 from specops.dxdispatch.limits import Usage
-from specops.dxdispatch.members import UINT32, Members
 from specops.dxdispatch.model import Command, Dispatch, Print, Resource, WriteFile
 from specops.dxdispatch.names import Names
 from specops.dxdispatch.nodes import Items, Node
 from specops.dxdispatch.operators import Dispatchable
-from specops.dxdispatch.problems import Report, did_you_mean
+from specops.dxdispatch.problems import UINT32, Report, did_you_mean
 from specops.dxdispatch.values import BUFFER_TYPES
 
 
@@ -41,7 +40,6 @@ class Commands:
         will_run: bool,
     ) -> None:
         self._report = report
-        self._members = Members(report)
         self._resources = resources
         self._dispatchables = dispatchables
         self._bindings = bindings
@@ -52,9 +50,9 @@ class Commands:
 
     def read(self, node: Node) -> Command | None:
         """A command; None, with errors, where it cannot be run."""
-        if not self._members.is_object(node):
+        if not self._report.is_object(node):
             return None
-        kind = self._members.text(node, "type")
+        kind = self._report.string(node, "type")
         if kind is None:
             return None
         verbs: dict[str, Callable[[Node], Command | None]] = {
@@ -74,8 +72,8 @@ class Commands:
     # --- dispatch ---
 
     def _dispatch(self, node: Node) -> Command | None:
-        self._members.unknown(node, ("type", "dispatchable", "bindings", "threadGroupCount"))
-        self._members.is_of(node, "threadGroupCount", Items, "an array")
+        self._report.unknown(node, ("type", "dispatchable", "bindings", "threadGroupCount"))
+        self._report.is_of(node, "threadGroupCount", Items, "an array")
         named = node.get("dispatchable")
         if named is None:
             self._report.error(node, "dispatchable is missing")
@@ -83,7 +81,7 @@ class Commands:
         made = self._dispatchables.find(named)
         bindings = node.get("bindings")
         if bindings is None or not isinstance(bindings.value, dict):
-            self._members.refuse(node, "bindings", "an object")
+            self._report.refuse(node, "bindings", "an object")
             return None
         bound = self._bindings.dispatched(bindings, made)
         if made is None or bound is None:
@@ -102,7 +100,7 @@ class Commands:
         return self._resources.find(member)
 
     def _print(self, node: Node) -> Command | None:
-        self._members.unknown(node, ("type", "resource", "verbose"))
+        self._report.unknown(node, ("type", "resource", "verbose"))
         resource = self._resource(node)
         verbose = node.get("verbose")
         if verbose is not None and not isinstance(verbose.value, bool):
@@ -120,9 +118,9 @@ class Commands:
         return Print(resource, verbose is not None and verbose.value)
 
     def _write_file(self, node: Node) -> Command | None:
-        self._members.unknown(node, ("type", "resource", "targetPath", "dimensions"))
+        self._report.unknown(node, ("type", "resource", "targetPath", "dimensions"))
         resource = self._resource(node)
-        text = self._members.text(node, "targetPath")
+        text = self._report.string(node, "targetPath")
         if text is None:
             return None
         place = node.get("targetPath") or node

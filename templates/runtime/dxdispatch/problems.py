@@ -18,6 +18,8 @@ _LONGEST = 400  # of a text that a file can make as long as it likes
 _LONGEST_NAME = 40  # that is compared with others
 _MAX_NAMES = 200
 
+UINT32, UINT64 = 2**32 - 1, 2**64 - 1  # the greatest of the types that DxDispatch reads members as
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -68,11 +70,11 @@ class TooMany(Exception):
 
 
 class Report:
-    """Collects the problems of one file."""
+    """Collects the problems of one file, also of members that are not what they must be."""
 
-    def __init__(self, file: str, text: str = "") -> None:
+    def __init__(self, file: str) -> None:
         self.file = printable(file)
-        self.text = text
+        self.text = ""  # as soon as it is read
         self.problems: list[Problem] = []
         self._warnings = 0
 
@@ -104,6 +106,53 @@ class Report:
     def failure(self, node: Node, message: str, hint: str = "") -> ModelError:
         """The exception for what goes wrong while a checked model runs."""
         return ModelError([self._problem(node.offset, node.path(), message, hint)])
+
+    # --- what members of an object must be ---
+
+    def refuse(self, node: Node, name: str, allowed: str, hint: str = "") -> None:
+        """An error for a member that is missing or is not what is allowed; of one that is there, its path names it."""
+        member = node.get(name)
+        found = f"{name} is missing" if member is None else f"found {member.kind()}"
+        self.error(member or node, f"{found}; allowed: {allowed}", hint)
+
+    def unknown(self, node: Node, known: tuple[str, ...]) -> None:
+        """Warnings for members that are none of the known ones."""
+        for name, member in node.value.items():
+            if name not in known:
+                self.warn(member, "not read", name, known)
+
+    def is_object(self, node: Node) -> bool:
+        """Whether this has members at all; an error where it has none."""
+        if isinstance(node.value, dict):
+            return True
+        self.error(node, f"found {node.kind()}; allowed: an object")
+        return False
+
+    def is_of(self, node: Node, name: str, kind: type, allowed: str) -> bool:
+        """Whether a member is of a kind, or not there at all; an error for others."""
+        member = node.get(name)
+        if member is None or isinstance(member.value, kind):
+            return True
+        self.refuse(node, name, allowed)
+        return False
+
+    def integer(self, node: Node, name: str, high: int, default: int | None) -> int | None:
+        """An integer member; None, with an error, where it is none or missing without a default."""
+        member = node.get(name)
+        if member is None and default is not None:
+            return default
+        if member is not None and type(member.value) is int and 0 <= member.value <= high:
+            return member.value
+        self.refuse(node, name, f"an integer from 0 to {high}")
+        return None
+
+    def string(self, node: Node, name: str) -> str | None:
+        """A string member; None, with an error, where it is none or missing."""
+        member = node.get(name)
+        if member is not None and isinstance(member.value, str):
+            return member.value
+        self.refuse(node, name, "a string")
+        return None
 
     def _add_error(self, problem: Problem) -> None:
         self.problems.append(problem)

@@ -6,7 +6,6 @@ from specops.dxdispatch.bindings import Bindings
 from specops.dxdispatch.commands import Commands
 from specops.dxdispatch.initial_values import InitialValues
 from specops.dxdispatch.limits import Limits, Usage
-from specops.dxdispatch.members import Members
 from specops.dxdispatch.model import Folders, Model
 from specops.dxdispatch.names import Names
 from specops.dxdispatch.nodes import Items, Node
@@ -31,7 +30,6 @@ class Reader:
     ) -> None:
         self._report = report
         self._level = feature_level
-        self._members = Members(report)
         self.model = Model(report.file, report, output=folders.output)
         self._resource_names = Names(report, "resource", self.model.resources)
         self._dispatchable_names = Names(report, "dispatchable", self.model.dispatchables)
@@ -56,7 +54,7 @@ class Reader:
         if not isinstance(root.value, dict):
             self._report.error(root, f"found {root.kind()}; allowed: a model, which is an object")
             return
-        self._members.unknown(root, ("$schema", "resources", "dispatchables", "commands"))
+        self._report.unknown(root, ("$schema", "resources", "dispatchables", "commands"))
         for name, read in (("resources", self._resource), ("dispatchables", self._dispatchable)):
             entries = self._section(root, name)
             if len(entries) > MAX_ENTRIES:
@@ -67,7 +65,7 @@ class Reader:
                 read(key, node)
         commands = root.get("commands")
         if commands is None or not isinstance(commands.value, Items):
-            self._members.refuse(root, "commands", "an array")
+            self._report.refuse(root, "commands", "an array")
             return
         for node in commands.value:
             command = self._commands.read(node)
@@ -79,7 +77,7 @@ class Reader:
         node = root.get(name)
         if node is None or not isinstance(node.value, dict):
             hint = "" if node else did_you_mean(name, root.value)
-            self._members.refuse(root, name, "an object", hint)
+            self._report.refuse(root, name, "an object", hint)
             return {}
         return node.value
 
