@@ -14,7 +14,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -236,16 +236,10 @@ class _Reader:
         for sparse in graph.sparse_initializer:
             name = _text(sparse.values.name)
             self.add(constants, name, self.sparse(sparse, f"initializer {quoted(name)}"))
-        model = Model(
-            self.subject,
-            opsets,
-            tuple(self.value(v, "input") for v in graph.input),
-            tuple(self.value(v, "output") for v in graph.output),
-            constants,
-            nodes,
-            (),
-        )
-        return replace(model, missing=tuple(self.missing))
+        inputs = tuple(self.value(v, "input") for v in graph.input)
+        outputs = tuple(self.value(v, "output") for v in graph.output)
+        missing = tuple(self.missing)
+        return Model(self.subject, opsets, inputs, outputs, constants, nodes, missing)
 
     def add(self, constants: dict[str, np.ndarray], name: str, array: np.ndarray | None) -> None:
         if not name:
@@ -302,14 +296,14 @@ class _Reader:
         function = (domain, proto.op_type) in functions or bool(getattr(proto, "overload", ""))
         inputs, outputs = tuple(map(_text, proto.input)), tuple(map(_text, proto.output))
         label, operator = _text(proto.name), _text(proto.op_type)
-        node = Node(index, label, domain, operator, inputs, outputs, {}, function)
         attributes: dict[str, Attribute] = {}
+        node = Node(index, label, domain, operator, inputs, outputs, attributes, function)
         for attribute in proto.attribute:
             name = _text(attribute.name)
             if name in attributes:
                 raise self.invalid(f"{node} has two attributes {quoted(name)}")
             attributes[name] = self.attribute(attribute, node)
-        return replace(node, attributes=attributes)
+        return node
 
     def attribute(self, proto: Any, node: Node) -> Attribute:
         where = f"{node}: attribute {quoted(proto.name)}"
