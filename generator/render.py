@@ -7,7 +7,7 @@ import textwrap
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import jinja2
 
@@ -16,6 +16,7 @@ from generator.diagnostics import Report, Span
 from generator.names import family
 from generator.paste import Helpers
 from generator.plan import File, Filled, KernelModule, Written
+from generator.values import FunctionValues, RuleValues
 
 _NO_TEXT = re.compile("[\ud800-\udfff]")  # what stands for bytes that are not UTF-8
 
@@ -226,16 +227,7 @@ def _exploded(text: str, indent: int) -> str:
     return "\n".join(["(", *(f"{pad}{w}," for w in text[1:-1].split(", ")), " " * indent + ")"])
 
 
-class _Function(Protocol):
-    """What becomes a function of a generated module."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def parameters(self) -> Sequence[tuple[str, str]]: ...
-
-
-def define(function: _Function, returns: str) -> str:
+def define(function: FunctionValues | RuleValues, returns: str) -> str:
     """The first lines of a function with these `parameters`, as a formatter would lay them out."""
     parameters = [f"{name}: {type}" for name, type in function.parameters]
     head = f"def {function.name}("
