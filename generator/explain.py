@@ -28,20 +28,18 @@ _KERNELS = "kernels/"  # before the name of a kernel, which operators may have, 
 
 def rows(specs: Linted, operators: list[Operator]) -> list[dict[str, Any]]:
     """One record for each operator, for `list`."""
-    out = []
-    for o in operators:
-        out.append(
-            {
-                "operator": o.id,
-                "since": str(o.spec.introduced or o.spec.since_version or ""),
-                "kernel": o.spec.semantics.kernel,
-                "fields": len(o.spec.fields),
-                "constraints": len(o.rules),
-                "examples": len(o.spec.examples),
-                "tests": cases.tables(o, specs).rows,
-            }
-        )
-    return out
+    return [
+        {
+            "operator": o.id,
+            "since": str(o.spec.introduced or o.spec.since_version or ""),
+            "kernel": o.spec.semantics.kernel,
+            "fields": len(o.spec.fields),
+            "constraints": len(o.rules),
+            "examples": len(o.spec.examples),
+            "tests": cases.tables(o, specs).rows,
+        }
+        for o in operators
+    ]
 
 
 def table(records: list[dict[str, Any]]) -> str:
