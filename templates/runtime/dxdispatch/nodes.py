@@ -250,14 +250,16 @@ class _Parser:
             if stop == '"':
                 self._at += 1
                 return "".join(parts)
+            if not stop:
+                raise Unreadable(begin, "a string that never ends")
             if stop != "\\":
                 message = "a line ends inside a string" if stop in "\r\n" else "a control character"
-                raise Unreadable(self._at if stop else begin, message if stop else _ENDLESS)
+                raise Unreadable(self._at, message)
             parts.append(self._escape())
 
     def _escape(self) -> str:
         code = self._text[self._at + 1 : self._at + 2]
-        if code in _ESCAPES and code:
+        if code in _ESCAPES:
             self._at += 2
             return _ESCAPES[code]
         if code != "u":
@@ -295,6 +297,3 @@ class _Parser:
         word = _WORD.match(self._text, self._at)
         shown = word[0][:60] if word else found
         return Unreadable(self._at, f"found {shown}, expected {wanted}", hint)
-
-
-_ENDLESS = "a string that never ends"
