@@ -18,7 +18,7 @@ from draw import POISON, Random
 from specops import ValidationError
 from stress.draws import FAMILIES, valid
 from stress.draws.common import Call
-from stress.memory import reach
+from stress.memory import copy_bits, reach
 
 KINDS = ["same", "shifted", "reversed", "transposed", "alternate", "fields", "apart", "random"]
 
@@ -71,8 +71,7 @@ def views(
         np.ndarray(shape, dtype, buffer, at, strides) for shape, dtype, strides, at, _ in placed
     ]
     x = arrays[0]
-    bits = f"u{x.dtype.itemsize}"
-    x.view(bits)[...] = given.view(bits)
+    copy_bits(x, given)
     return buffer, x, arrays[1:]
 
 

@@ -27,6 +27,7 @@ from test_diagnostics import mutated
 
 from generator import lint, plan, structure
 from generator.diagnostics import Report
+from generator.expr.language import ATTRIBUTES
 from generator.render import Renderer
 from stress import PROJECT, children
 
@@ -117,17 +118,7 @@ VALUES: list[Any] = [
 ]  # fmt: skip
 
 
-PARTS = [
-    "sizes",
-    "strides",
-    "dtype",
-    "flags",
-    "dimension_count",
-    "total_bytes",
-    "alignment",
-    "nope",
-    "__class__",
-]
+PARTS = [*ATTRIBUTES, "nope", "__class__"]
 
 Path_ = tuple[Any, ...]
 
