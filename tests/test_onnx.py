@@ -263,6 +263,20 @@ def test_compiled_for_what_is_no_tensor(dtype: Any, shape: Any) -> None:
     assert (violation.id, violation.field) == ("field_type", "input")
 
 
+def test_compiled_for_other_inputs_than_it_has() -> None:
+    two = ("float32", [1, 1, 2])
+    for more in ([], [two, two]):
+        (violation,) = refused(partial(ox.MaxUnpool(kernel_shape=[2]).compile, *two, *more))
+        assert (violation.id, violation.field) == ("input_count", "X, I")
+        assert violation.found == f"{1 + len(more)} arrays"
+    for wrong in ("int64", 3, ["int64"], ("int64", [1, 1, 2], 0)):
+        (violation,) = refused(
+            partial(ox.MaxUnpool(kernel_shape=[2]).compile, *two, untyped(wrong))
+        )
+        assert (violation.id, violation.field) == ("field_type", "I")
+        assert violation.allowed == "a data type and a shape"
+
+
 def test_two_outputs() -> None:
     """A tuple, also for `out`; without `indices` one array."""
     pool = ox.MaxPool(kernel_shape=[2], indices=True, opset=12).compile("float32", [2, 2, 2])

@@ -25,7 +25,7 @@ from untyped import untyped
 
 from specops import SpecopsError, ValidationError
 from specops import onnx as ox
-from specops.errors import Unsupported
+from specops.errors import NoMemoryError, Unsupported
 from specops.onnx import backend, graph
 from specops.onnx.registry import OPERATORS
 from specops.vocabulary import DATA_TYPES, NEWEST_OPSET
@@ -392,6 +392,14 @@ def test_nodes_in_any_order() -> None:
     ]
     (y,) = backend.run_model(model_of(nodes, [value("x", FLOAT, [2, 3])], ["y"]), [X])
     assert y.tolist() == [[1], [0]]
+    nodes = [
+        helper.make_node("MaxUnpool", ["w", "i"], ["y"], kernel_shape=[2]),
+        helper.make_node("Identity", ["v"], ["w"]),
+        helper.make_node("MaxPool", ["x"], ["v", "i"], kernel_shape=[2], strides=[2]),
+    ]
+    prepared = backend.prepare(model_of(nodes, [value("x", FLOAT, [1, 1, 4])], ["y"]))
+    assert prepared.run([np.array([[[1, 3, 4, 2]]], np.float32)])["y"].tolist() == [[[0, 3, 4]]]
+    assert len(prepared._graph._ordered_steps) == 3, "one that reads from two others comes once"
 
 
 def test_versions_follow_the_operator_set() -> None:
@@ -516,8 +524,10 @@ def test_constants(attribute: dict[str, Any], expected: np.ndarray) -> None:
     np.testing.assert_array_equal(y, expected)
 
 
-def sparse(indices: Any, shape: Sequence[int] = (2, 3), name: str = "") -> onnx.SparseTensorProto:
-    values = numpy_helper.from_array(np.array([5, 6], np.float32), name)
+def sparse(
+    indices: Any, shape: Sequence[int] = (2, 3), name: str = "", dtype: Any = np.float32
+) -> onnx.SparseTensorProto:
+    values = numpy_helper.from_array(np.array([5, 6], dtype), name)
     return helper.make_sparse_tensor(
         values, numpy_helper.from_array(np.array(indices, np.int64)), list(shape)
     )
@@ -686,6 +696,16 @@ REFUSED: list[tuple[str, Any, str]] = [
         'initializer "w" has data type STRING',
     ),
     (
+        "sparse tensor",
+        lambda: constant(sparse_value=sparse([1, 3], dtype=np.complex64)),
+        'node 0: attribute "sparse_value": values has data type COMPLEX64',
+    ),
+    (
+        "older set",
+        lambda: one("MaxUnpool", opset=8),
+        'operator "MaxUnpool" of domain "ai.onnx" at operator set 8 is there from 9 on',
+    ),
+    (
         "domain",
         with_domain,
         'node 0 ("only"): operator "Softmax" of domain "com.example" at operator set 3',
@@ -844,6 +864,12 @@ def typed(number: int, field: str, element: int) -> Callable[[], onnx.ModelProto
     return lambda: tensor_with(**content)
 
 
+def narrow_indices() -> onnx.ModelProto:
+    tensor = sparse([1, 3])
+    tensor.indices.CopyFrom(numpy_helper.from_array(np.array([1, 3], np.int32)))
+    return constant(sparse_value=tensor)
+
+
 def segment() -> onnx.ModelProto:
     model = tensor_with()
     model.graph.initializer[0].segment.begin = 0
@@ -930,6 +956,7 @@ INVALID: list[tuple[str, Any, str]] = [
     ("list", lambda: tensor_with(raw_data=None, float_data=[1.0]), "has 1 elements in float_data"),
     ("twice", lambda: tensor_with(float_data=[1.0]), "its elements in float_data and raw_data"),
     ("no data", lambda: tensor_with(raw_data=None), "has 0 elements in float_data"),
+    ("sparse", narrow_indices, "is no list of values with one INT64 index each"),
     ("segment", segment, "is a segment of a tensor"),
     (
         "too large",
@@ -1018,6 +1045,13 @@ def test_shapes_of_outputs_of_inputs_without_all_sizes() -> None:
     assert backend.run_model(model, [X]).y.shape == (2, 3)
 
 
+def test_an_output_whose_data_type_is_not_said() -> None:
+    """Then nothing is said of it, as where it has no type at all."""
+    node = helper.make_node("Softmax", ["x"], ["y"])
+    model = model_of([node], [value("x", FLOAT, [2, 3])], [value("y", TensorProto.UNDEFINED, [7])])
+    np.testing.assert_array_equal(backend.run_model(model, [X])[0], ox.softmax(X))
+
+
 def typed_softmax() -> onnx.ModelProto:
     """The data type follows through the graph, though no shape is known."""
     nodes = [
@@ -1068,6 +1102,36 @@ BROKEN: list[tuple[str, Any, str, str]] = [
         lambda: node_with(lambda n: n.input.__setitem__(0, "")),
         "absent",
         "input: found none",
+    ),
+    (
+        "no outputs",
+        lambda: model_of(
+            [
+                helper.make_node("Softmax", ["x"], [""], name="only"),
+                helper.make_node("Identity", ["x"], ["y"]),
+            ],
+            [value("x", FLOAT, [2, 3])],
+            ["y"],
+        ),
+        "absent",
+        "an output with a name",
+    ),
+    (
+        "an attribute before",
+        lambda: one("ReduceMax", opset=18, axes=[1]),
+        "version",
+        "axes: found an attribute; allowed: an input, which it is from version 18 on",
+    ),
+    (
+        "an input later",
+        lambda: model_of(
+            [helper.make_node("ReduceMax", ["x", "a"], ["y"], name="only")],
+            [value("x", FLOAT, [2, 3]), value("a", TensorProto.INT64, [1])],
+            ["y"],
+            13,
+        ),
+        "version",
+        "axes: found an input; allowed: an attribute, which it is before 18",
     ),
     (
         "indices",
@@ -1204,6 +1268,9 @@ def test_run_node() -> None:
         backend.run_node(one("Softmax"), [x])
     with pytest.raises(SpecopsError, match="data type complex64"):
         backend.run_node(node, [x.astype(np.complex64)])
+    only = helper.make_node("MaxPool", ["x"], ["", "i"], kernel_shape=[2])
+    (indices,) = backend.run_node(only, [x])
+    assert indices.tolist() == [[[1, 1]]]
     x16 = x.astype(ml_dtypes.bfloat16)
     assert backend.run_node(node, [x16])[0].dtype == x16.dtype
     scalar = backend.run_node(helper.make_node("Identity", ["x"], ["y"]), [np.float32(3)])
@@ -1278,6 +1345,15 @@ def test_what_is_no_model(source: Any, message: str) -> None:
     with pytest.raises(SpecopsError, match=message):
         backend.prepare(source)
     assert not backend.is_compatible(source)
+
+
+def test_a_model_for_which_there_is_no_memory() -> None:
+    class File:
+        def read(self) -> bytes:
+            raise MemoryError
+
+    with pytest.raises(NoMemoryError, match="the model cannot be read: out of memory"):
+        backend.prepare(File())
 
 
 def external(
