@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import os
 import stat
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -482,8 +481,6 @@ def _from_bytes(content: bytes, dtype: np.dtype) -> np.ndarray:
         truth: np.ndarray = np.frombuffer(content, np.uint8) != 0
         truth.flags.writeable = False
         return truth
-    bits = np.frombuffer(content, f"<u{dtype.itemsize}")
-    if sys.byteorder == "big":
-        bits = bits.astype(bits.dtype.newbyteorder("="))
-    array: np.ndarray = bits.view(dtype)
+    stored = np.frombuffer(content, f"<u{dtype.itemsize}")
+    array: np.ndarray = stored.astype(f"u{dtype.itemsize}", copy=False).view(dtype)
     return array
