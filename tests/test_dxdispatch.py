@@ -244,6 +244,13 @@ def test_a_name_cannot_drive_a_terminal(case: Case) -> None:
     assert case.refused(content).path == "resources.\\x1b[2J\\u202e"
 
 
+def test_a_name_of_any_length_is_shortened(case: Case) -> None:
+    content = with_values([1])
+    content["resources"]["r"]["x" * 500] = 1
+    (problem,) = case.problems(content)
+    assert problem.path == f"resources.r.{'x' * 385}..." and len(problem.path) == 400
+
+
 def test_many_values(case: Case) -> None:
     count = 100_000
     content = with_values({"valueStart": 0, "valueDelta": 1, "valueCount": count}, "UINT32")
@@ -532,6 +539,17 @@ def test_a_file_that_shrinks_while_the_model_runs(case: Case) -> None:
     path.write_bytes(bytes(4))
     with pytest.raises(ModelError, match="changed while the model ran"):
         dxdispatch.run(loaded, output=io.StringIO())
+    path.unlink()
+    with pytest.raises(ModelError, match=r"resources\.r: x\.bin cannot be read: No such file"):
+        dxdispatch.run(loaded, output=io.StringIO())
+
+
+def test_values_that_do_not_begin_at_byte_0(case: Case) -> None:
+    content = with_values([1], sizeInBytes=8, initialValuesOffsetInBytes=4)
+    (problem,) = case.problems(content)
+    assert (problem.severity, problem.path) == ("warning", "resources.r.initialValuesOffsetInBytes")
+    assert "puts the values at byte 0" in problem.message
+    assert case.values(content)["r"].tolist() == [1]
 
 
 # --- dispatchables ---
@@ -1167,6 +1185,15 @@ def test_a_file_in_place_of_a_folder(case: Case, place: str) -> None:
     assert problem.path == "commands[0].targetPath"
     assert problem.message == f'"a/y.bin" cannot be written: {file.resolve()} is no folder'
     assert "--output-path" in problem.hint
+
+
+def test_a_file_that_is_in_the_way_when_the_model_runs(case: Case) -> None:
+    loaded = dxdispatch.load(case.write(writing("a/y.bin")).file, output_folder=case.output)
+    (case.output / "a").write_bytes(b"")
+    with pytest.raises(
+        ModelError, match=r"commands\[0\]: \"a/y\.bin\" cannot be written: .*no folder"
+    ):
+        dxdispatch.run(loaded, output=io.StringIO())
 
 
 def test_a_file_is_replaced_not_followed(case: Case, tmp_path: Path) -> None:
