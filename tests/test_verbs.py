@@ -537,6 +537,20 @@ def test_diff_sees_each_key(part: type[BaseModel]) -> None:
         assert not differences(key, "Other words."), key
 
 
+def test_diff_sees_the_order_of_fields() -> None:
+    tree = structure.load_tree(PROJECT, Report())
+    assert tree is not None
+    source = next(s for s in tree.specs if s.file == trees.ARGMAX)
+    turned = source.spec.model_copy(update={"fields": source.spec.fields[::-1]})
+    one, other = (
+        resolve.operator(dataclasses.replace(source, spec=spec), tree, Report())
+        for spec in (source.spec, turned)
+    )
+    names = [f.name for f in source.spec.fields]
+    order = f"~ order of fields: {', '.join(names)} -> {', '.join(names[::-1])}"
+    assert compare.operators(one, other) == [order]
+
+
 def test_diff_of_a_name_that_means_several(run: Run) -> None:
     result = run(["diff", "argmax", "directml/argmin"])
     assert result.code == exits.ERRORS
@@ -877,6 +891,27 @@ WRONG_TOGETHER = {
         "  - {sizes: [",
         "  - {sizes: [99999, ",
         ["error[E223]: an input of a case has from 0 to 100000 elements"],
+    ),
+    "word of a shared constraint": (
+        "specs/vocabulary.yaml",
+        'auto == "NOTSET"',
+        'auto == "NOT_SET"',
+        ["error[E103]: `NOT_SET` is not a value of ONNX_AUTO_PAD\n   --> specs/vocabulary.yaml:"],
+    ),
+    "data type of an output": (
+        "specs/plain/softmax.yaml",
+        "dtype: x.dtype",
+        "dtype: FLOAT32",
+        [
+            "as output beside FLOAT64 as input\n",
+            "= help: give the field `dtype: x.dtype`, or narrow",
+        ],
+    ),
+    "absent tensor": (
+        "specs/directml/max_pooling1.yaml",
+        "      OutputIndicesTensor: {dtype: UINT32, data: [[[[2, 2], [4, 7]]]]}\n",
+        "",
+        ["does not fit: the first example has no `OutputIndicesTensor`"],
     ),
 }
 
