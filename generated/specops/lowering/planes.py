@@ -48,8 +48,6 @@ def cut_planes(kept: list[Axis], reduced: Sequence[Axis], element_bytes: int) ->
     >>> cut_planes(kept, [Axis(3, 4000, 4000)], 4), kept[1:]
     (488, [Axis(size=2, stride=2048, other_stride=2048), Axis(size=512, stride=4, other_stride=4)])
     """
-    if not kept:
-        return 0
     columns, step, other = kept[-1]
     few = len(reduced) == 1 and reduced[0].size <= FEW_ROWS and step == element_bytes
     if few and columns * element_bytes > CUT_BYTES:

@@ -325,7 +325,7 @@ class Reduce:
 
     def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Strategy | None:
         """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
-        whole = kept[-1].size if kept else 0
+        whole = kept[-1].size
         last = planes.cut_planes(kept, reduced, self._element_bytes)
         if not last:
             return None

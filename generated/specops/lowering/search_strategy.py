@@ -102,7 +102,7 @@ class Strategies:
         """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
         kept, reduced, size = visit.kept, visit.reduced, self.element_bytes
         few = bool(reduced) and reduced[0].size <= kernel.BYTE_ROWS
-        if not few or not kept or kept[-1].other_stride != self.out_bytes:
+        if not few or kept[-1].other_stride != self.out_bytes:
             return None
         rows = reduced[0].size
         cut = size >= CUT_ITEM_BYTES

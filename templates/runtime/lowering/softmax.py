@@ -232,9 +232,7 @@ class Softmax:
     def _small_planes(self, kept: list[Axis], reduced: list[Axis]) -> _Strategy | None:
         """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""
         size = self._element_bytes
-        last = (
-            planes.cut_planes(kept, reduced, size) if kept and kept[-1].other_stride == size else 0
-        )
+        last = planes.cut_planes(kept, reduced, size) if kept[-1].other_stride == size else 0
         if not last:
             return None
         total, columns = reduced[0].size, kept[-1].size
@@ -252,14 +250,12 @@ class Softmax:
         groups = elements(kept)
         total = elements(reduced)
         widest = (PAST_TILE_BYTES if past else TILE_BYTES) // lane_bytes
-        copies = 1
-        if kept:
-            copies = self._copies(kept[-1], reduced[-1], widest, total)
-            kept[-1] = kept[-1]._replace(size=kept[-1].size * copies)
-            n, stride, out_stride = reduced[-1]
-            reduced[-1] = Axis(n // copies, stride * copies, out_stride * copies)
-            total //= copies
-        columns = kept[-1].size if kept else 1
+        copies = self._copies(kept[-1], reduced[-1], widest, total)
+        columns = kept[-1].size * copies
+        kept[-1] = kept[-1]._replace(size=columns)
+        n, stride, out_stride = reduced[-1]
+        reduced[-1] = Axis(n // copies, stride * copies, out_stride * copies)
+        total //= copies
         tile = widest = min(widest, columns)
         near = widest * lane_bytes * total <= SCRATCH_BYTES
         # Tiles of so many lanes are halved until there are enough of them, or of the parts that groups are split into:
