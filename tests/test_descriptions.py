@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest.mock import Mock
@@ -17,6 +18,7 @@ from specops import SpecopsError, ValidationError, onnx
 from specops import directml as dml
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
 from specops.errors import NoMemoryError
+from specops.lowering.plans import MOST, Plans
 
 PAGE = np.array([[1, 2, 3], [3, 0, 4], [2, 5, 2]], np.float32)
 
@@ -137,6 +139,16 @@ def test_a_kernel_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "_lowered", lowered)
     with pytest.raises(NoMemoryError, match=r"^Softmax-13: no memory for a thread's scratch$"):
         compiled(np.zeros(3, np.float32))
+    starved = replace(compiled._operator, lower=Mock(side_effect=MemoryError))
+    with pytest.raises(NoMemoryError, match="Softmax-13: not enough memory"):
+        dml.CompiledOperator(starved, compiled._values)
+
+
+def test_plans_are_kept_for_a_bounded_number_of_strides() -> None:
+    plans = Plans(lambda strides: strides)
+    for n in range(MOST + 1):
+        assert plans[((n,),)] == (n,)
+    assert len(plans) == 1
 
 
 def test_the_described_output_is_allocated() -> None:
