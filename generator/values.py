@@ -529,9 +529,7 @@ def vocabulary(linted: Linted) -> dict[str, Any]:
         "data_types": [
             {
                 "name": name,
-                "numpy": f"ml_dtypes.{e.numpy}"
-                if e.numpy == "bfloat16"
-                else f"np.{_numpy(e.numpy)}",
+                "numpy": f"{'ml_dtypes' if e.numpy == 'bfloat16' else 'np'}.{e.numpy}",
                 "kind": e.kind,
             }
             for name, e in words.data_types.items()
@@ -543,10 +541,6 @@ def vocabulary(linted: Linted) -> dict[str, Any]:
         "empty": {name: e.empty for name, e in words.enums.items() if e.empty},
         "tensor_page": words.tensor_page.address,
     }
-
-
-def _numpy(name: str) -> str:
-    return "bool_" if name == "bool" else name
 
 
 def tensor_rules(linted: Linted) -> dict[str, Any]:

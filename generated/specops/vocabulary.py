@@ -32,7 +32,7 @@ DATA_TYPES = {
     "UINT64": DataType("unsigned", np.dtype(np.uint64)),
     "INT64": DataType("signed", np.dtype(np.int64)),
     "BFLOAT16": DataType("float", np.dtype(ml_dtypes.bfloat16)),
-    "BOOL": DataType("bool", np.dtype(np.bool_)),
+    "BOOL": DataType("bool", np.dtype(np.bool)),
 }
 
 # Those of DML_TENSOR_DATA_TYPE.
