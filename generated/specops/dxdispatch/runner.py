@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from specops.dxdispatch import files, npy, text
 from specops.dxdispatch.files import Refused
-from specops.dxdispatch.model import Bound, Dispatch, Model, Print, Resource, WriteFile
+from specops.dxdispatch.model import Dispatch, Model, Print, Resource, WriteFile
 from specops.dxdispatch.problems import printable
 from specops.dxdispatch.values import BUFFER_TYPES
 from specops.errors import NoMemoryError, SpecopsError
@@ -162,14 +162,12 @@ class Runner:
             if point.owned:
                 view = point.desc.view(self._owned[command.target.name, point.name])
             else:
-                view = self._view(bound[point.name])
+                part = bound[point.name]
+                view = point.desc.view(self._buffers[part.resource.name], part.offset)
             (inputs if point.kind == "input" else outputs).append(view)
         operator = command.target.operator
         out = outputs[0] if len(outputs) == 1 else tuple(outputs)
         return lambda: operator(*inputs, out=out)
-
-    def _view(self, bound: Bound) -> npt.NDArray[Any]:
-        return bound.point.desc.view(self._buffers[bound.resource.name], bound.offset)
 
     def _samples(self, call: Callable[[], Any]) -> array[float]:
         """Milliseconds of each iteration; millions of them, where a small operator runs for minutes."""
