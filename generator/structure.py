@@ -164,7 +164,7 @@ def _validate(
 def _plain(loc: tuple[int | str, ...]) -> KeyPath:
     """pydantic marks a dictionary's key and a union's branch inside the path; neither is part of the data."""
     parts = [part for part in loc if part not in ("[key]", "__pydantic_extra__")]
-    if "default" in parts:  # the one union of the model
+    if "default" in parts:  # of a field
         parts = parts[: parts.index("default") + 1]
     return tuple(parts)
 

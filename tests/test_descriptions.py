@@ -14,11 +14,13 @@ from refusals import refused
 from untyped import untyped
 
 import specops
-from specops import SpecopsError, ValidationError, onnx
+from specops import SpecopsError, ValidationError, onnx, request
 from specops import directml as dml
 from specops.directml import ArgmaxOperatorDesc, TensorDesc
 from specops.errors import NoMemoryError
 from specops.lowering.plans import MOST, Plans
+from specops.plain.argmax import OPERATOR as ARGMAX
+from specops.validation import Computed
 
 PAGE = np.array([[1, 2, 3], [3, 0, 4], [2, 5, 2]], np.float32)
 
@@ -142,6 +144,19 @@ def test_a_kernel_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     starved = replace(compiled._operator, lower=Mock(side_effect=MemoryError))
     with pytest.raises(NoMemoryError, match="Softmax-13: not enough memory"):
         dml.CompiledOperator(starved, compiled._values)
+
+
+def test_values_that_no_rule_gives() -> None:
+    """They are refused, though no rule is broken: a spec that lacks one is no reason to compute anything."""
+    lost = Computed(lambda: 1 // 0, ())
+    fields = tuple(replace(f, sizes=lost) if f.kind == "output" else f for f in ARGMAX.fields)
+    for wrong, name in (
+        (replace(ARGMAX, derived={"lost": lost}), "lost"),
+        (replace(ARGMAX, fields=fields), "out"),
+    ):
+        x = {"x": (np.dtype(np.float32), (3,))}
+        violation = refused(partial(request.compiled, wrong, x, {}, {}))
+        assert (violation.id, violation.field) == ("not_computable", name)
 
 
 def test_plans_are_kept_for_a_bounded_number_of_strides() -> None:

@@ -660,6 +660,27 @@ def test_lint_of_a_name_shows_the_line_of_a_kernel(tree: Tree) -> None:
     assert re.search(r"\n *\d+ \|   arg_reduce:\n", result.err)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("class Hardmax(Search)", "class Hardmax(Search"),
+        ("class Hardmax(Search)", "Hardmax = Search\n\n\nclass Other(Search)"),
+        ("class Hardmax(Search)", "Hardmax: type = Search\n\n\nclass Other(Search)"),
+        ("self, *, axes", "self, axes"),
+        ("nan: str, input", "other: str, input"),
+    ],
+    ids=["unreadable", "assigned", "annotated", "positional", "other"],
+)
+def test_lint_asks_host_classes_that_are_plain(tree: Tree, old: str, new: str) -> None:
+    """What cannot be read is told when it is rendered."""
+    tree.edit("templates/runtime/lowering/hardmax.py", old, new)
+    result = tree("lint")
+    if new.startswith("other"):
+        assert result.code == exits.ERRORS and "takes other arguments: `nan`, `other`" in result.err
+    else:
+        assert result.code == exits.OK, result.err
+
+
 def test_a_draft_hides_no_mistake(tree: Tree) -> None:
     """All that is still to do is one error, with its lines, and others stand beside it."""
     assert tree("new", "directml/argmost", "--like", "directml/argmax").code == exits.OK
