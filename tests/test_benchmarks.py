@@ -8,13 +8,15 @@ import time
 
 import numpy as np
 import pytest
+from onnx.reference import ReferenceEvaluator
 
-from benchmarks import report
+from benchmarks import onnx_models, report
 from benchmarks.cells import Cell, cells
-from benchmarks.implementations import LIMIT
+from benchmarks.implementations import LIMIT, Unsupported
 from benchmarks.implementations import numpy as peer
 from benchmarks.implementations import specops as ours
 from benchmarks.measure import Row, Worker, agree
+from specops.onnx import backend
 
 
 def small(cell: Cell) -> Cell:
@@ -40,6 +42,27 @@ def test_numpy_computes_the_same() -> None:
         for a, b in zip(*results, strict=True):
             assert a.shape == b.shape, cell
             np.testing.assert_allclose(a, b, rtol=2e-6, atol=1e-5, err_msg=cell.name)
+
+
+def test_onnx_models_compute_the_same() -> None:
+    """By onnx's own evaluator, but where it is wrong: of indices of long windows, of max unpooling to given sizes."""
+    wide = [c for c in cells() if c.dtype == "float32"]
+    some = {(c.operator, c.view, len(c.axes), len(c.window)): small(c) for c in wide}
+    for cell in some.values():
+        x = cell.input()
+        given = onnx_models.inputs(cell, x)
+        if cell.operator.endswith("_grad"):
+            with pytest.raises(Unsupported, match="no gradients"):
+                onnx_models.model(cell, x, given)
+            continue
+        model = onnx_models.model(cell, x, given)
+        if cell.operator in ("max_pool_with_indices", "max_unpool"):
+            results = backend.run_model(model, given)
+        else:
+            results = ReferenceEvaluator(model).run(None, given)
+        for a, b in zip(results, peer.prepare(cell, x, 1)(), strict=True):
+            assert a.shape == b.shape, cell
+            np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-5, err_msg=cell.name)
 
 
 def test_workers_and_report() -> None:
