@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -20,9 +21,6 @@ from functools import partial
 from pathlib import Path
 
 import specops
-
-if os.name == "posix":
-    import resource
 
 SECONDS = 600  # for one process; eight compile at once
 
@@ -190,8 +188,6 @@ def nowhere(cache: Cache, _seconds: float) -> str:
 
 def full(cache: Cache, _seconds: float) -> str:
     """A disk on which no file, or only a small one, can be written; what is left behind does no harm."""
-    if os.name != "posix":
-        return "only on POSIX"
     sizes = (0, 700, 3000, 8000, 60_000)
     for limit in sizes:
         shutil.rmtree(cache.folder, ignore_errors=True)
@@ -249,7 +245,7 @@ def older(cache: Cache) -> Iterator[None]:
 
 def outdated(cache: Cache, _seconds: float) -> str:
     """After an upgrade no old code is run, not even where the first new process found a full disk."""
-    limits = (None, 8000) if os.name == "posix" else (None,)
+    limits = (None, 8000)
     for limit in limits:
         shutil.rmtree(cache.folder, ignore_errors=True)
         with older(cache):
