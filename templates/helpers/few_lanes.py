@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 from numba.core import cgutils
 
-from llvm import _call
-from memory import _bytes_of, _lanes_from, _load, _pointer, _splat, _store
+from llvm import _call, _letters, _width
+from memory import _lanes_from, _load, _pointer, _splat, _store
 from target import _target_has
 
 PAGE_BYTES = 4096  # memory is readable by whole pages, of that many bytes or a multiple
@@ -34,16 +34,10 @@ def _few(context: Any, builder: Any, vector: Any, count: Any) -> _Few:
 
 def _mask(builder: Any, vector: Any, count: Any) -> Any:
     """True in the first `count` lanes."""
-    integers = ir.VectorType(ir.IntType(min(8 * _bytes_of(vector.element), 64)), vector.count)
+    integers = ir.VectorType(ir.IntType(min(_width(vector), 64)), vector.count)
     numbers = ir.Constant(integers, list(range(vector.count)))
     limit = builder.trunc(count, integers.element) if integers.element.width < 64 else count
     return builder.icmp_signed("<", numbers, _splat(builder, limit, integers))
-
-
-def _letters(vector: Any) -> str:
-    """As LLVM names the type of a vector."""
-    letter = "i" if isinstance(vector.element, ir.IntType) else "f"
-    return f"v{vector.count}{letter}{8 * _bytes_of(vector.element)}"
 
 
 def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
@@ -85,7 +79,7 @@ def _load_short(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
     2 to 25 times as long.
     """
     in_page = builder.and_(address, address.type(PAGE_BYTES - 1))
-    end = builder.add(in_page, address.type(vector.count * _bytes_of(vector.element)))
+    end = builder.add(in_page, address.type(vector.count * _width(vector) // 8))
     over = builder.sub(end, address.type(PAGE_BYTES))
     value = cgutils.alloca_once(builder, vector)
     leaves = builder.icmp_signed(">", over, over.type(0))
@@ -108,7 +102,7 @@ def _load_at_page_end(builder: Any, address: Any, few: _Few, vector: Any, over: 
     place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
     # If they end in this page, the vector that ends with it holds them, moved by so many bytes; else the next page may
     # be read as well.
-    without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_bytes_of(vector.element)))
+    without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_width(vector) // 8))
     ends = builder.icmp_signed("<=", over, without)
     moved = builder.select(ends, over, i64(0))
     _store(builder, _load(builder, _pointer(builder, builder.sub(address, moved)), vector), place)
@@ -127,7 +121,7 @@ def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None
 
 def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None:
     """Store the first `count` lanes, all at most: for each binary digit of it a piece of so many."""
-    i64, size = count.type, _bytes_of(value.type.element)
+    i64, size = count.type, _width(value.type) // 8
     address = builder.ptrtoint(pointer, i64)
     pieces = [value]
     lanes = value.type.count

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from llvm import _call
+from llvm import _call, _const, _on_lanes, _width
 from target import _target_has
 
 EXP_SCALE = 2.0**64  # _exp's results bear this factor, so that none of them is subnormal
@@ -81,22 +81,16 @@ _LOG_TERMS = {
 }
 
 
-def _same(vector: Any, value: float) -> Any:
-    return ir.Constant(vector, [value] * vector.count)
-
-
 def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
     """a * b + c, fused where the target can: `llvm.fma` would be a call of libm elsewhere."""
-    vector = a.type
-    name = f"llvm.fmuladd.v{vector.count}f{32 if vector.element == ir.FloatType() else 64}"
-    return _call(builder, name, vector, a, b, c)
+    return _on_lanes(builder, "fmuladd", a, b, c)
 
 
 def _polynomial(builder: Any, terms: tuple[float, ...], x: Any) -> Any:
     """terms[0] + terms[1] * x + terms[2] * x**2 + .."""
-    result = _same(x.type, terms[-1])
+    result = _const(x.type, terms[-1])
     for term in reversed(terms[:-1]):
-        result = _muladd(builder, result, x, _same(x.type, term))
+        result = _muladd(builder, result, x, _const(x.type, term))
     return result
 
 
@@ -111,10 +105,6 @@ def _greater_float(builder: Any, a: Any, b: Any) -> Any:
 
 def _lesser_float(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.fcmp_ordered("<", a, b), a, b)
-
-
-def _float_bits(vector: Any) -> int:
-    return 32 if vector.element == ir.FloatType() else 64
 
 
 def _permutes(context: Any, vector: Any) -> bool:
@@ -133,23 +123,23 @@ def _exp_by_roots(builder: Any, d: Any, element: int) -> Any:
     roots = _ROOTS[element]
     square = element == 16
     shift = 24 - roots.bit_length()
-    vanishes = builder.fcmp_ordered("<", d, _same(vector, _EXP[32][0]))
+    vanishes = builder.fcmp_ordered("<", d, _const(vector, _EXP[32][0]))
     # The low bits of (1.5 * 2**23 + n) are the integer n = roots * k + i.
     magic = 1.5 * 2.0**23
-    shifted = _muladd(builder, d, _same(vector, roots * _LOG2_E), _same(vector, magic))
+    shifted = _muladd(builder, d, _const(vector, roots * _LOG2_E), _const(vector, magic))
     # To be squared, r is too great by as many steps as n is too small.
-    n = builder.fsub(shifted, _same(vector, magic + _SQUARE_STEPS if square else magic))
-    r = _muladd(builder, n, _same(vector, -_LN2 / roots), d)
+    n = builder.fsub(shifted, _const(vector, magic + _SQUARE_STEPS if square else magic))
+    r = _muladd(builder, n, _const(vector, -_LN2 / roots), d)
     bits = builder.bitcast(shifted, integers)
     # k lands in the exponent, i below it; the table's entries are lowered by as much as i adds.
-    scale = builder.shl(bits, _same(integers, shift))
+    scale = builder.shl(bits, _const(integers, shift))
 
     exact = np.exp2(np.arange(roots) / roots) * (_SQUARE[1] if square else 1.0)
     rounded = exact.astype(np.float32)
     table = rounded.view(np.int32) - (np.arange(roots) << shift) + (64 << 23)
     root = builder.bitcast(builder.add(_looked_up(builder, table, bits), scale), vector)
     if square:
-        e = builder.fmul(root, _muladd(builder, r, r, _same(vector, _SQUARE[0])))
+        e = builder.fmul(root, _muladd(builder, r, r, _const(vector, _SQUARE[0])))
     else:  # with what rounding lost of the root
         rests = (exact / rounded - 1).astype(np.float32).view(np.int32)
         rest = builder.bitcast(_looked_up(builder, rests, bits), vector)
@@ -181,22 +171,22 @@ def _exp_by_shift(context: Any, builder: Any, d: Any, element: int, raised: int)
     No fast-math flag: reassociation would undo the rounding to an integer and the two-part ln 2.
     """
     vector = d.type
-    width = _float_bits(vector)
+    width = _width(vector)
     least, ln2_high, ln2_low, bias, mantissa = _EXP[width]
     integers = ir.VectorType(ir.IntType(width), vector.count)
-    vanishes = builder.fcmp_ordered("<", d, _same(vector, least))
+    vanishes = builder.fcmp_ordered("<", d, _const(vector, least))
     # The low bits of (1.5 * 2**mantissa + i) are the integer i.
-    magic = _same(vector, 1.5 * 2.0**mantissa + bias + raised)
-    shifted = _muladd(builder, d, _same(vector, _LOG2_E), magic)
+    magic = _const(vector, 1.5 * 2.0**mantissa + bias + raised)
+    shifted = _muladd(builder, d, _const(vector, _LOG2_E), magic)
     n = builder.fsub(shifted, magic)
     if width == 32 and _fuses(context):
         # n times the error of ln 2 is little beside the rounding of d (1.07 times as fast as two parts).
-        r = _muladd(builder, n, _same(vector, -_LN2), d)
+        r = _muladd(builder, n, _const(vector, -_LN2), d)
     else:
-        r = _muladd(builder, n, _same(vector, -ln2_high), d)
-        r = _muladd(builder, n, _same(vector, -ln2_low), r)
+        r = _muladd(builder, n, _const(vector, -ln2_high), d)
+        r = _muladd(builder, n, _const(vector, -ln2_low), r)
     p = _polynomial(builder, (1.0, *_EXP_TERMS[element]), r)
-    bits = builder.shl(builder.bitcast(shifted, integers), _same(integers, mantissa))
+    bits = builder.shl(builder.bitcast(shifted, integers), _const(integers, mantissa))
     # A product, not an addition to the exponent: NaN stays NaN.
     e = builder.fmul(p, builder.bitcast(bits, vector))
     return builder.select(vanishes, ir.Constant(vector, None), e)
@@ -205,7 +195,7 @@ def _exp_by_shift(context: Any, builder: Any, d: Any, element: int, raised: int)
 def _log(builder: Any, value: Any) -> Any:
     """log of normal positive numbers; NaN where it is NaN."""
     vector = value.type
-    width = _float_bits(vector)
+    width = _width(vector)
     _least, _high, _low, _bias, mantissa = _EXP[width]
     high, low = (
         (6.9313812256e-01, 9.0580006145e-06)
@@ -216,17 +206,17 @@ def _log(builder: Any, value: Any) -> Any:
     # value = 2**k * m with m in sqrt(1/2) to sqrt(2)
     root = {23: 0x3F3504F3, 52: 0x3FE6A09E667F3BCD}[mantissa]
     bits = builder.bitcast(value, integers)
-    k = builder.ashr(builder.sub(bits, _same(integers, root)), _same(integers, mantissa))
-    m = builder.sub(bits, builder.shl(k, _same(integers, mantissa)))
+    k = builder.ashr(builder.sub(bits, _const(integers, root)), _const(integers, mantissa))
+    m = builder.sub(bits, builder.shl(k, _const(integers, mantissa)))
     k = builder.sitofp(k, vector)
-    f = builder.fsub(builder.bitcast(m, vector), _same(vector, 1.0))
-    s = builder.fdiv(f, builder.fadd(f, _same(vector, 2.0)))
+    f = builder.fsub(builder.bitcast(m, vector), _const(vector, 1.0))
+    s = builder.fdiv(f, builder.fadd(f, _const(vector, 2.0)))
     z = builder.fmul(s, s)
     r = builder.fmul(_polynomial(builder, _LOG_TERMS[width], z), z)
-    half = builder.fmul(_same(vector, 0.5), builder.fmul(f, f))
-    tail = _muladd(builder, k, _same(vector, low), builder.fmul(s, builder.fadd(half, r)))
+    half = builder.fmul(_const(vector, 0.5), builder.fmul(f, f))
+    tail = _muladd(builder, k, _const(vector, low), builder.fmul(s, builder.fadd(half, r)))
     result = builder.fadd(
-        builder.fmul(k, _same(vector, high)), builder.fsub(f, builder.fsub(half, tail))
+        builder.fmul(k, _const(vector, high)), builder.fsub(f, builder.fsub(half, tail))
     )
     return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
 
@@ -240,9 +230,9 @@ def _power(context: Any, builder: Any, value: Any, exponent: Any) -> Any:
     vector = value.type
     d = builder.fmul(_log(builder, value), exponent)
     power = _exp_by_shift(context, builder, d, 64, 0)
-    infinite = builder.fcmp_ordered("==", value, _same(vector, math.inf))
-    infinite = builder.or_(infinite, builder.fcmp_ordered(">", d, _same(vector, _POWER_TO)))
-    power = builder.select(infinite, _same(vector, math.inf), power)
-    zero = builder.fcmp_ordered("==", value, _same(vector, 0.0))
-    zero = builder.or_(zero, builder.fcmp_ordered("<", d, _same(vector, _POWER_FROM)))
-    return builder.select(zero, _same(vector, 0.0), power)
+    infinite = builder.fcmp_ordered("==", value, _const(vector, math.inf))
+    infinite = builder.or_(infinite, builder.fcmp_ordered(">", d, _const(vector, _POWER_TO)))
+    power = builder.select(infinite, _const(vector, math.inf), power)
+    zero = builder.fcmp_ordered("==", value, _const(vector, 0.0))
+    zero = builder.or_(zero, builder.fcmp_ordered("<", d, _const(vector, _POWER_FROM)))
+    return builder.select(zero, _const(vector, 0.0), power)

@@ -9,7 +9,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from memory import _lanes_from, _opaque, _side_by_side, _splat
+from llvm import _const
+from memory import _lanes_from, _opaque, _side_by_side
 from target import _target_has
 
 
@@ -35,21 +36,20 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
         return _unknown_halves(context, builder, value)
     integer = _like(bits.type, ir.IntType(32))
 
-    def constant(value: int) -> Any:
-        return _splat(builder, ir.IntType(32)(value), integer)
-
     wide = builder.zext(bits, integer)
-    magnitude = builder.and_(wide, constant(0x7FFF))
+    magnitude = builder.and_(wide, _const(integer, 0x7FFF))
     # As a float this is 2**-112 times the value, exactly and for subnormals too.
-    small = builder.bitcast(builder.shl(magnitude, constant(13)), float_)
-    rescale = _splat(builder, ir.Constant(ir.FloatType(), 2.0**112), float_)
+    small = builder.bitcast(builder.shl(magnitude, _const(integer, 13)), float_)
+    rescale = _const(float_, 2.0**112)
     value = builder.bitcast(builder.fmul(small, rescale), integer)
-    special = builder.icmp_unsigned(">=", magnitude, constant(0x7C00))
-    exponent = builder.select(special, constant(0x7F800000), constant(0))
+    special = builder.icmp_unsigned(">=", magnitude, _const(integer, 0x7C00))
+    exponent = builder.select(special, _const(integer, 0x7F800000), _const(integer, 0))
     quiet = builder.select(
-        builder.icmp_unsigned(">", magnitude, constant(0x7C00)), constant(0x400000), constant(0)
+        builder.icmp_unsigned(">", magnitude, _const(integer, 0x7C00)),
+        _const(integer, 0x400000),
+        _const(integer, 0),
     )
-    sign = builder.shl(builder.and_(wide, constant(0x8000)), constant(16))
+    sign = builder.shl(builder.and_(wide, _const(integer, 0x8000)), _const(integer, 16))
     parts = builder.or_(builder.or_(value, exponent), builder.or_(quiet, sign))
     return builder.bitcast(parts, float_)
 
@@ -76,34 +76,31 @@ def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
         return builder.bitcast(builder.fptrunc(value, _like(value.type, ir.HalfType())), short)
     integer = _like(value.type, ir.IntType(32))
 
-    def constant(number: int) -> Any:
-        return _splat(builder, ir.IntType(32)(number), integer)
-
     bits = builder.bitcast(value, integer)
-    sign = builder.and_(bits, constant(0x80000000))
+    sign = builder.and_(bits, _const(integer, 0x80000000))
     magnitude = builder.xor(bits, sign)
-    odd = builder.and_(builder.lshr(magnitude, constant(13)), constant(1))
-    rebias = constant((15 - 127) * 2**23 + 0xFFF)
-    normal = builder.lshr(builder.add(builder.add(magnitude, rebias), odd), constant(13))
+    odd = builder.and_(builder.lshr(magnitude, _const(integer, 13)), _const(integer, 1))
+    rebias = _const(integer, (15 - 127) * 2**23 + 0xFFF)
+    normal = builder.lshr(builder.add(builder.add(magnitude, rebias), odd), _const(integer, 13))
     # Adding 0.5 leaves the subnormal's bits, rounded, at the end of the sum's.
-    half = _splat(builder, ir.Constant(ir.FloatType(), 0.5), value.type)
+    half = _const(value.type, 0.5)
     lowest = builder.fadd(builder.bitcast(magnitude, value.type), half)
-    subnormal = builder.sub(builder.bitcast(lowest, integer), constant(0x3F000000))
-    small = builder.icmp_unsigned("<", magnitude, constant(0x38800000))
+    subnormal = builder.sub(builder.bitcast(lowest, integer), _const(integer, 0x3F000000))
+    small = builder.icmp_unsigned("<", magnitude, _const(integer, 0x38800000))
     result = builder.select(small, subnormal, normal)
-    large = builder.icmp_unsigned(">=", magnitude, constant(0x47800000))
-    result = builder.select(large, constant(0x7C00), result)
-    payload = builder.and_(builder.lshr(magnitude, constant(13)), constant(0x1FF))
-    nan = builder.icmp_unsigned(">", magnitude, constant(0x7F800000))
-    result = builder.select(nan, builder.or_(payload, constant(0x7E00)), result)
-    return builder.trunc(builder.or_(result, builder.lshr(sign, constant(16))), short)
+    large = builder.icmp_unsigned(">=", magnitude, _const(integer, 0x47800000))
+    result = builder.select(large, _const(integer, 0x7C00), result)
+    payload = builder.and_(builder.lshr(magnitude, _const(integer, 13)), _const(integer, 0x1FF))
+    nan = builder.icmp_unsigned(">", magnitude, _const(integer, 0x7F800000))
+    result = builder.select(nan, builder.or_(payload, _const(integer, 0x7E00)), result)
+    return builder.trunc(builder.or_(result, builder.lshr(sign, _const(integer, 16))), short)
 
 
 def _bfloat_to_float(builder: Any, bits: Any) -> Any:
     """float32 of bfloat16 `bits` (i16)."""
     integer = _like(bits.type, ir.IntType(32))
     wide = builder.zext(bits, integer)
-    shifted = builder.shl(wide, _splat(builder, ir.IntType(32)(16), integer))
+    shifted = builder.shl(wide, _const(integer, 16))
     return builder.bitcast(shifted, _like(bits.type, ir.FloatType()))
 
 
@@ -111,15 +108,14 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     """bfloat16 bits (i16) of a float32; every NaN becomes the quiet one of its sign."""
     integer = _like(value.type, ir.IntType(32))
 
-    def constant(number: int) -> Any:
-        return _splat(builder, ir.IntType(32)(number), integer)
-
     bits = builder.bitcast(value, integer)
-    odd = builder.and_(builder.lshr(bits, constant(16)), constant(1))
-    rounded = builder.lshr(builder.add(builder.add(bits, constant(0x7FFF)), odd), constant(16))
-    sign = builder.and_(builder.lshr(bits, constant(16)), constant(0x8000))
+    odd = builder.and_(builder.lshr(bits, _const(integer, 16)), _const(integer, 1))
+    rounded = builder.lshr(
+        builder.add(builder.add(bits, _const(integer, 0x7FFF)), odd), _const(integer, 16)
+    )
+    sign = builder.and_(builder.lshr(bits, _const(integer, 16)), _const(integer, 0x8000))
     nan = builder.fcmp_unordered("uno", value, value)
-    result = builder.select(nan, builder.or_(sign, constant(0x7FC0)), rounded)
+    result = builder.select(nan, builder.or_(sign, _const(integer, 0x7FC0)), rounded)
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
 
 
@@ -128,9 +124,9 @@ def _to_odd(builder: Any, value: Any) -> Any:
     near = builder.fptrunc(value, _like(value.type, ir.FloatType()))
     again = builder.fpext(near, value.type)
     bits = builder.bitcast(near, _like(value.type, ir.IntType(32)))
-    one = _splat(builder, ir.IntType(32)(1), bits.type)
+    one = _const(bits.type, 1)
     sizes = [builder.bitcast(v, _like(v.type, ir.IntType(64))) for v in (again, value)]
-    sign = _splat(builder, ir.IntType(64)(1), sizes[0].type)
+    sign = _const(sizes[0].type, 1)
     sizes = [builder.shl(size, sign) for size in sizes]
     inexact = builder.fcmp_ordered("!=", again, value)
     above = builder.and_(inexact, builder.icmp_unsigned(">", *sizes))
@@ -146,7 +142,7 @@ def _to_sticky(builder: Any, value: Any) -> Any:
     which would lose that bit.)
     """
     bits = builder.bitcast(value, _like(value.type, ir.IntType(64)))
-    low = _splat(builder, ir.IntType(64)(2**32 - 1), bits.type)
+    low = _const(bits.type, 2**32 - 1)
     any_low = builder.add(builder.and_(bits, low), low)  # in bit 32
     bits = builder.and_(builder.or_(bits, any_low), builder.not_(low))
     return builder.fptrunc(builder.bitcast(bits, value.type), _like(value.type, ir.FloatType()))

@@ -16,6 +16,7 @@ from numba.extending import intrinsic
 
 from compiled import helper
 from few_lanes import _few, _load_few
+from llvm import _least_integer
 from memory import (
     VECTOR_BYTES,
     _load,
@@ -123,7 +124,7 @@ def _greatest_key_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
         few = _few(context, builder, vector, n)
         bits = _load_few(builder, _pointer(builder, address), few, vector)
         keys = _order_key(builder, bits, rule)
-        least = ir.Constant(vector, [-(2 ** (vector.element.width - 1))] * vector.count)
+        least = _least_integer(vector)
         return _greatest_lane(builder, builder.select(few.mask, keys, least))
 
     return rule[0](types.int64, types.int64, rule), codegen

@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 
 from compiled import helper
 from constants import _constant
-from llvm import _call
+from llvm import _call, _width
 
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
@@ -44,13 +44,6 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
 
 # Elements, by which others lie apart, that are so few that they are picked out of whole vectors.
 NEAR_STEPS = (1, 2, 3, 4)
-
-
-def _bytes_of(element: Any) -> int:
-    """Of an integer, a float or a double."""
-    if isinstance(element, ir.IntType):
-        return int(element.width) // 8
-    return 4 if element == ir.FloatType() else 8
 
 
 def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
@@ -148,7 +141,7 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
     """
     if count is not None:
         return _one_by_one(builder, address, step, vector, count)
-    size = _bytes_of(vector.element)
+    size = _width(vector) // 8
     value = cgutils.alloca_once(builder, vector)
 
     def choose(steps: tuple[int, ...]) -> None:

@@ -10,7 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from llvm import _call
+from llvm import _call, _least_integer, _letters
 from memory import _splat
 
 
@@ -50,9 +50,8 @@ def _lesser(builder: Any, a: Any, b: Any) -> Any:
 
 def _greatest_lane(builder: Any, keys: Any) -> Any:
     """Horizontal maximum."""
-    vector = keys.type
-    name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
-    return _call(builder, name, vector.element, keys)
+    name = f"llvm.vector.reduce.smax.{_letters(keys.type)}"
+    return _call(builder, name, keys.type.element, keys)
 
 
 class _Extremes:
@@ -91,8 +90,7 @@ class _Extremes:
         bits = builder.select(builder.icmp_signed("!=", flip, zero), unsigned, signed)
         found = builder.icmp_signed(">=", builder.xor(bits, flip), zero)
         bits = builder.select(found, bits, least)
-        width = signed.type.element.width
-        sign = _splat(builder, signed.type.element(-(2 ** (width - 1))), signed.type)
+        sign = _least_integer(signed.type)
         positive = builder.icmp_signed(">", signed, inf)
         negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
         return bits, _any(builder, builder.or_(positive, negative))

@@ -11,14 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from batch import (
-    BATCH_COLUMNS,
-    BATCH_OTHER,
-    BATCH_OUT,
-    BATCH_SIZE,
-    BATCH_STEP,
-    BATCH_WEIGHT,
-)
+from batch import BATCH_COLUMNS, BATCH_OTHER, BATCH_OUT, BATCH_SIZE, BATCH_STEP, BATCH_WEIGHT
 from beside import PLACE_BYTES, add_lanes, put_lanes
 from call_chunk import call
 from compiled import entry, helper, inlined, separate

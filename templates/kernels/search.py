@@ -38,12 +38,7 @@ from axes import (
     unravel,
     volume_of,
 )
-from column_lanes import (
-    SEARCHED_ROWS,
-    search_planes,
-    search_rows,
-    store_places,
-)
+from column_lanes import SEARCHED_ROWS, search_planes, search_rows, store_places
 from column_search import (
     BLOCK_ROWS,
     BYTE_ROWS,

@@ -30,7 +30,20 @@ def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), arguments)
 
 
+def _const(type_: Any, value: float) -> Any:
+    """A constant: `value`, in each lane of a vector."""
+    if isinstance(type_, ir.VectorType):
+        return ir.Constant(type_, [value] * type_.count)
+    return ir.Constant(type_, value)
+
+
+def _least_integer(type_: Any) -> Any:
+    """The least signed integer, in each lane of a vector: the bit that is the sign."""
+    return _const(type_, -(2 ** (_width(type_) - 1)))
+
+
 def _scalar(type_: Any) -> Any:
+    """The type of a vector's lanes, or the type itself."""
     return type_.element if isinstance(type_, ir.VectorType) else type_
 
 
@@ -39,10 +52,17 @@ def _is_float(type_: Any) -> bool:
 
 
 def _width(type_: Any) -> int:
-    """Bits of a number."""
-    if _is_float(type_):
-        return 32 if type_ == ir.FloatType() else 64
-    return int(type_.width)
+    """Bits of a number, or of a vector's lane."""
+    scalar = _scalar(type_)
+    if isinstance(scalar, ir.IntType):
+        return int(scalar.width)
+    return 32 if scalar == ir.FloatType() else 64
+
+
+def _letters(type_: Any) -> str:
+    """As LLVM names the type in its functions' names, such as v16f32."""
+    lanes = f"v{type_.count}" if isinstance(type_, ir.VectorType) else ""
+    return f"{lanes}{'f' if _is_float(type_) else 'i'}{_width(type_)}"
 
 
 def _is_arm(context: Any) -> bool:
@@ -219,13 +239,6 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
 
 # Elements, by which others lie apart, that are so few that they are picked out of whole vectors.
 NEAR_STEPS = (1, 2, 3, 4)
-
-
-def _bytes_of(element: Any) -> int:
-    """Of an integer, a float or a double."""
-    if isinstance(element, ir.IntType):
-        return int(element.width) // 8
-    return 4 if element == ir.FloatType() else 8
 
 
 def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
@@ -481,16 +494,10 @@ def _few(context: Any, builder: Any, vector: Any, count: Any) -> _Few:
 
 def _mask(builder: Any, vector: Any, count: Any) -> Any:
     """True in the first `count` lanes."""
-    integers = ir.VectorType(ir.IntType(min(8 * _bytes_of(vector.element), 64)), vector.count)
+    integers = ir.VectorType(ir.IntType(min(_width(vector), 64)), vector.count)
     numbers = ir.Constant(integers, list(range(vector.count)))
     limit = builder.trunc(count, integers.element) if integers.element.width < 64 else count
     return builder.icmp_signed("<", numbers, _splat(builder, limit, integers))
-
-
-def _letters(vector: Any) -> str:
-    """As LLVM names the type of a vector."""
-    letter = "i" if isinstance(vector.element, ir.IntType) else "f"
-    return f"v{vector.count}{letter}{8 * _bytes_of(vector.element)}"
 
 
 def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
@@ -532,7 +539,7 @@ def _load_short(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
     2 to 25 times as long.
     """
     in_page = builder.and_(address, address.type(PAGE_BYTES - 1))
-    end = builder.add(in_page, address.type(vector.count * _bytes_of(vector.element)))
+    end = builder.add(in_page, address.type(vector.count * _width(vector) // 8))
     over = builder.sub(end, address.type(PAGE_BYTES))
     value = cgutils.alloca_once(builder, vector)
     leaves = builder.icmp_signed(">", over, over.type(0))
@@ -555,7 +562,7 @@ def _load_at_page_end(builder: Any, address: Any, few: _Few, vector: Any, over: 
     place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
     # If they end in this page, the vector that ends with it holds them, moved by so many bytes; else the next page may
     # be read as well.
-    without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_bytes_of(vector.element)))
+    without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_width(vector) // 8))
     ends = builder.icmp_signed("<=", over, without)
     moved = builder.select(ends, over, i64(0))
     _store(builder, _load(builder, _pointer(builder, builder.sub(address, moved)), vector), place)
@@ -574,7 +581,7 @@ def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None
 
 def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None:
     """Store the first `count` lanes, all at most: for each binary digit of it a piece of so many."""
-    i64, size = count.type, _bytes_of(value.type.element)
+    i64, size = count.type, _width(value.type) // 8
     address = builder.ptrtoint(pointer, i64)
     pieces = [value]
     lanes = value.type.count
@@ -615,21 +622,20 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
         return _unknown_halves(context, builder, value)
     integer = _like(bits.type, ir.IntType(32))
 
-    def constant(value: int) -> Any:
-        return _splat(builder, ir.IntType(32)(value), integer)
-
     wide = builder.zext(bits, integer)
-    magnitude = builder.and_(wide, constant(0x7FFF))
+    magnitude = builder.and_(wide, _const(integer, 0x7FFF))
     # As a float this is 2**-112 times the value, exactly and for subnormals too.
-    small = builder.bitcast(builder.shl(magnitude, constant(13)), float_)
-    rescale = _splat(builder, ir.Constant(ir.FloatType(), 2.0**112), float_)
+    small = builder.bitcast(builder.shl(magnitude, _const(integer, 13)), float_)
+    rescale = _const(float_, 2.0**112)
     value = builder.bitcast(builder.fmul(small, rescale), integer)
-    special = builder.icmp_unsigned(">=", magnitude, constant(0x7C00))
-    exponent = builder.select(special, constant(0x7F800000), constant(0))
+    special = builder.icmp_unsigned(">=", magnitude, _const(integer, 0x7C00))
+    exponent = builder.select(special, _const(integer, 0x7F800000), _const(integer, 0))
     quiet = builder.select(
-        builder.icmp_unsigned(">", magnitude, constant(0x7C00)), constant(0x400000), constant(0)
+        builder.icmp_unsigned(">", magnitude, _const(integer, 0x7C00)),
+        _const(integer, 0x400000),
+        _const(integer, 0),
     )
-    sign = builder.shl(builder.and_(wide, constant(0x8000)), constant(16))
+    sign = builder.shl(builder.and_(wide, _const(integer, 0x8000)), _const(integer, 16))
     parts = builder.or_(builder.or_(value, exponent), builder.or_(quiet, sign))
     return builder.bitcast(parts, float_)
 
@@ -656,34 +662,31 @@ def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
         return builder.bitcast(builder.fptrunc(value, _like(value.type, ir.HalfType())), short)
     integer = _like(value.type, ir.IntType(32))
 
-    def constant(number: int) -> Any:
-        return _splat(builder, ir.IntType(32)(number), integer)
-
     bits = builder.bitcast(value, integer)
-    sign = builder.and_(bits, constant(0x80000000))
+    sign = builder.and_(bits, _const(integer, 0x80000000))
     magnitude = builder.xor(bits, sign)
-    odd = builder.and_(builder.lshr(magnitude, constant(13)), constant(1))
-    rebias = constant((15 - 127) * 2**23 + 0xFFF)
-    normal = builder.lshr(builder.add(builder.add(magnitude, rebias), odd), constant(13))
+    odd = builder.and_(builder.lshr(magnitude, _const(integer, 13)), _const(integer, 1))
+    rebias = _const(integer, (15 - 127) * 2**23 + 0xFFF)
+    normal = builder.lshr(builder.add(builder.add(magnitude, rebias), odd), _const(integer, 13))
     # Adding 0.5 leaves the subnormal's bits, rounded, at the end of the sum's.
-    half = _splat(builder, ir.Constant(ir.FloatType(), 0.5), value.type)
+    half = _const(value.type, 0.5)
     lowest = builder.fadd(builder.bitcast(magnitude, value.type), half)
-    subnormal = builder.sub(builder.bitcast(lowest, integer), constant(0x3F000000))
-    small = builder.icmp_unsigned("<", magnitude, constant(0x38800000))
+    subnormal = builder.sub(builder.bitcast(lowest, integer), _const(integer, 0x3F000000))
+    small = builder.icmp_unsigned("<", magnitude, _const(integer, 0x38800000))
     result = builder.select(small, subnormal, normal)
-    large = builder.icmp_unsigned(">=", magnitude, constant(0x47800000))
-    result = builder.select(large, constant(0x7C00), result)
-    payload = builder.and_(builder.lshr(magnitude, constant(13)), constant(0x1FF))
-    nan = builder.icmp_unsigned(">", magnitude, constant(0x7F800000))
-    result = builder.select(nan, builder.or_(payload, constant(0x7E00)), result)
-    return builder.trunc(builder.or_(result, builder.lshr(sign, constant(16))), short)
+    large = builder.icmp_unsigned(">=", magnitude, _const(integer, 0x47800000))
+    result = builder.select(large, _const(integer, 0x7C00), result)
+    payload = builder.and_(builder.lshr(magnitude, _const(integer, 13)), _const(integer, 0x1FF))
+    nan = builder.icmp_unsigned(">", magnitude, _const(integer, 0x7F800000))
+    result = builder.select(nan, builder.or_(payload, _const(integer, 0x7E00)), result)
+    return builder.trunc(builder.or_(result, builder.lshr(sign, _const(integer, 16))), short)
 
 
 def _bfloat_to_float(builder: Any, bits: Any) -> Any:
     """float32 of bfloat16 `bits` (i16)."""
     integer = _like(bits.type, ir.IntType(32))
     wide = builder.zext(bits, integer)
-    shifted = builder.shl(wide, _splat(builder, ir.IntType(32)(16), integer))
+    shifted = builder.shl(wide, _const(integer, 16))
     return builder.bitcast(shifted, _like(bits.type, ir.FloatType()))
 
 
@@ -691,15 +694,14 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     """bfloat16 bits (i16) of a float32; every NaN becomes the quiet one of its sign."""
     integer = _like(value.type, ir.IntType(32))
 
-    def constant(number: int) -> Any:
-        return _splat(builder, ir.IntType(32)(number), integer)
-
     bits = builder.bitcast(value, integer)
-    odd = builder.and_(builder.lshr(bits, constant(16)), constant(1))
-    rounded = builder.lshr(builder.add(builder.add(bits, constant(0x7FFF)), odd), constant(16))
-    sign = builder.and_(builder.lshr(bits, constant(16)), constant(0x8000))
+    odd = builder.and_(builder.lshr(bits, _const(integer, 16)), _const(integer, 1))
+    rounded = builder.lshr(
+        builder.add(builder.add(bits, _const(integer, 0x7FFF)), odd), _const(integer, 16)
+    )
+    sign = builder.and_(builder.lshr(bits, _const(integer, 16)), _const(integer, 0x8000))
     nan = builder.fcmp_unordered("uno", value, value)
-    result = builder.select(nan, builder.or_(sign, constant(0x7FC0)), rounded)
+    result = builder.select(nan, builder.or_(sign, _const(integer, 0x7FC0)), rounded)
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
 
 
@@ -708,9 +710,9 @@ def _to_odd(builder: Any, value: Any) -> Any:
     near = builder.fptrunc(value, _like(value.type, ir.FloatType()))
     again = builder.fpext(near, value.type)
     bits = builder.bitcast(near, _like(value.type, ir.IntType(32)))
-    one = _splat(builder, ir.IntType(32)(1), bits.type)
+    one = _const(bits.type, 1)
     sizes = [builder.bitcast(v, _like(v.type, ir.IntType(64))) for v in (again, value)]
-    sign = _splat(builder, ir.IntType(64)(1), sizes[0].type)
+    sign = _const(sizes[0].type, 1)
     sizes = [builder.shl(size, sign) for size in sizes]
     inexact = builder.fcmp_ordered("!=", again, value)
     above = builder.and_(inexact, builder.icmp_unsigned(">", *sizes))
@@ -726,7 +728,7 @@ def _to_sticky(builder: Any, value: Any) -> Any:
     which would lose that bit.)
     """
     bits = builder.bitcast(value, _like(value.type, ir.IntType(64)))
-    low = _splat(builder, ir.IntType(64)(2**32 - 1), bits.type)
+    low = _const(bits.type, 2**32 - 1)
     any_low = builder.add(builder.and_(bits, low), low)  # in bit 32
     bits = builder.and_(builder.or_(bits, any_low), builder.not_(low))
     return builder.fptrunc(builder.bitcast(bits, value.type), _like(value.type, ir.FloatType()))
@@ -892,11 +894,8 @@ def _least(type_: Any) -> Any:
         upper, lower = type_.elements
         return ir.Constant(type_, [_least(upper), ir.Constant(lower, None)])
     if _is_float(type_):
-        count = type_.count if isinstance(type_, ir.VectorType) else 0
-        return ir.Constant(type_, [0.0] * count if count else 0.0)
-    if isinstance(type_, ir.VectorType):
-        return ir.Constant(type_, [-(2 ** (type_.element.width - 1))] * type_.count)
-    return ir.Constant(type_, -(2 ** (type_.width - 1)))
+        return _const(type_, 0.0)
+    return _least_integer(type_)
 
 
 def _joined(builder: Any, a: Any, b: Any) -> Any:
@@ -1142,7 +1141,7 @@ def _folded(
     """
     count, step, last = pieces
     i64 = last.type
-    size = vector.count * _width(vector.element) // 8
+    size = vector.count * _width(vector) // 8
     places = [builder.gep(source, [i64(i * size)]) for i in range(vectors)]
     best = [cgutils.alloca_once(builder, _held(vector)) for _ in range(vectors)]
     several = builder.icmp_signed(">", i64(count) if isinstance(count, int) else count, i64(1))
@@ -1195,7 +1194,7 @@ def _fold_runs(
     runs = Runs(*cgutils.unpack_tuple(builder, runs))
     pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
     i64 = runs.n.type
-    state_bytes = _width(vector.element) // 8
+    state_bytes = _width(vector) // 8
     size = i64(state_bytes)
     shifts = builder.mul(pieces.step, size), builder.mul(pieces.last, size)
 

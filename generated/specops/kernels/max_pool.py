@@ -32,7 +32,20 @@ def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), arguments)
 
 
+def _const(type_: Any, value: float) -> Any:
+    """A constant: `value`, in each lane of a vector."""
+    if isinstance(type_, ir.VectorType):
+        return ir.Constant(type_, [value] * type_.count)
+    return ir.Constant(type_, value)
+
+
+def _least_integer(type_: Any) -> Any:
+    """The least signed integer, in each lane of a vector: the bit that is the sign."""
+    return _const(type_, -(2 ** (_width(type_) - 1)))
+
+
 def _scalar(type_: Any) -> Any:
+    """The type of a vector's lanes, or the type itself."""
     return type_.element if isinstance(type_, ir.VectorType) else type_
 
 
@@ -41,10 +54,17 @@ def _is_float(type_: Any) -> bool:
 
 
 def _width(type_: Any) -> int:
-    """Bits of a number."""
-    if _is_float(type_):
-        return 32 if type_ == ir.FloatType() else 64
-    return int(type_.width)
+    """Bits of a number, or of a vector's lane."""
+    scalar = _scalar(type_)
+    if isinstance(scalar, ir.IntType):
+        return int(scalar.width)
+    return 32 if scalar == ir.FloatType() else 64
+
+
+def _letters(type_: Any) -> str:
+    """As LLVM names the type in its functions' names, such as v16f32."""
+    lanes = f"v{type_.count}" if isinstance(type_, ir.VectorType) else ""
+    return f"{lanes}{'f' if _is_float(type_) else 'i'}{_width(type_)}"
 
 
 def _is_arm(context: Any) -> bool:
@@ -236,13 +256,6 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
 NEAR_STEPS = (1, 2, 3, 4)
 
 
-def _bytes_of(element: Any) -> int:
-    """Of an integer, a float or a double."""
-    if isinstance(element, ir.IntType):
-        return int(element.width) // 8
-    return 4 if element == ir.FloatType() else 8
-
-
 def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
     """The lanes of a, then b, that have these numbers."""
     numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
@@ -338,7 +351,7 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
     """
     if count is not None:
         return _one_by_one(builder, address, step, vector, count)
-    size = _bytes_of(vector.element)
+    size = _width(vector) // 8
     value = cgutils.alloca_once(builder, vector)
 
     def choose(steps: tuple[int, ...]) -> None:
@@ -541,7 +554,7 @@ class Rule(NamedTuple):
 
 def _floats_of(vector: Any) -> Any:
     """The vector of floats whose bits are 32 or 64 each."""
-    real = ir.FloatType() if vector.element.width == 32 else ir.DoubleType()
+    real = ir.FloatType() if _width(vector) == 32 else ir.DoubleType()
     return ir.VectorType(real, vector.count)
 
 
@@ -555,13 +568,12 @@ def _order_key(builder: Any, bits: Any, rule: Rule) -> Any:
     flip, nan_key, inf = (None if r is None else _splat(builder, r, bits.type) for r in rule)
     if inf is None:
         return builder.xor(bits, flip)
-    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
-    width = element.width
-    sign = builder.ashr(bits, _splat(builder, element(width - 1), bits.type))
-    magnitude = builder.and_(bits, _splat(builder, element(2 ** (width - 1) - 1), bits.type))
+    width = _width(bits.type)
+    sign = builder.ashr(bits, _const(bits.type, width - 1))
+    magnitude = builder.and_(bits, _const(bits.type, 2 ** (width - 1) - 1))
     key = builder.xor(builder.sub(builder.xor(magnitude, sign), sign), flip)
     nan = builder.icmp_signed(">", magnitude, inf)
-    if bits.type != element and width > 16:
+    if isinstance(bits.type, ir.VectorType) and width > 16:
         # An operation less, where vectors of floats are compared (0.9 of the time of a row).
         value = builder.bitcast(bits, _floats_of(bits.type))
         nan = builder.fcmp_unordered("uno", value, value)
@@ -570,9 +582,9 @@ def _order_key(builder: Any, bits: Any, rule: Rule) -> Any:
 
 def _mirror(builder: Any, bits: Any) -> Any:
     """Bits of a float to an integer that orders as it does, and back: negative magnitudes inverted."""
-    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
-    sign = builder.ashr(bits, _splat(builder, element(element.width - 1), bits.type))
-    magnitude = _splat(builder, element(2 ** (element.width - 1) - 1), bits.type)
+    width = _width(bits.type)
+    sign = builder.ashr(bits, _const(bits.type, width - 1))
+    magnitude = _const(bits.type, 2 ** (width - 1) - 1)
     return builder.xor(bits, builder.and_(sign, magnitude))
 
 
@@ -697,16 +709,10 @@ def _few(context: Any, builder: Any, vector: Any, count: Any) -> _Few:
 
 def _mask(builder: Any, vector: Any, count: Any) -> Any:
     """True in the first `count` lanes."""
-    integers = ir.VectorType(ir.IntType(min(8 * _bytes_of(vector.element), 64)), vector.count)
+    integers = ir.VectorType(ir.IntType(min(_width(vector), 64)), vector.count)
     numbers = ir.Constant(integers, list(range(vector.count)))
     limit = builder.trunc(count, integers.element) if integers.element.width < 64 else count
     return builder.icmp_signed("<", numbers, _splat(builder, limit, integers))
-
-
-def _letters(vector: Any) -> str:
-    """As LLVM names the type of a vector."""
-    letter = "i" if isinstance(vector.element, ir.IntType) else "f"
-    return f"v{vector.count}{letter}{8 * _bytes_of(vector.element)}"
 
 
 def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
@@ -748,7 +754,7 @@ def _load_short(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
     2 to 25 times as long.
     """
     in_page = builder.and_(address, address.type(PAGE_BYTES - 1))
-    end = builder.add(in_page, address.type(vector.count * _bytes_of(vector.element)))
+    end = builder.add(in_page, address.type(vector.count * _width(vector) // 8))
     over = builder.sub(end, address.type(PAGE_BYTES))
     value = cgutils.alloca_once(builder, vector)
     leaves = builder.icmp_signed(">", over, over.type(0))
@@ -771,7 +777,7 @@ def _load_at_page_end(builder: Any, address: Any, few: _Few, vector: Any, over: 
     place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
     # If they end in this page, the vector that ends with it holds them, moved by so many bytes; else the next page may
     # be read as well.
-    without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_bytes_of(vector.element)))
+    without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_width(vector) // 8))
     ends = builder.icmp_signed("<=", over, without)
     moved = builder.select(ends, over, i64(0))
     _store(builder, _load(builder, _pointer(builder, builder.sub(address, moved)), vector), place)
@@ -790,7 +796,7 @@ def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None
 
 def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None:
     """Store the first `count` lanes, all at most: for each binary digit of it a piece of so many."""
-    i64, size = count.type, _bytes_of(value.type.element)
+    i64, size = count.type, _width(value.type) // 8
     address = builder.ptrtoint(pointer, i64)
     pieces = [value]
     lanes = value.type.count
@@ -984,11 +990,8 @@ def _least(type_: Any) -> Any:
         upper, lower = type_.elements
         return ir.Constant(type_, [_least(upper), ir.Constant(lower, None)])
     if _is_float(type_):
-        count = type_.count if isinstance(type_, ir.VectorType) else 0
-        return ir.Constant(type_, [0.0] * count if count else 0.0)
-    if isinstance(type_, ir.VectorType):
-        return ir.Constant(type_, [-(2 ** (type_.element.width - 1))] * type_.count)
-    return ir.Constant(type_, -(2 ** (type_.width - 1)))
+        return _const(type_, 0.0)
+    return _least_integer(type_)
 
 
 def _joined(builder: Any, a: Any, b: Any) -> Any:
@@ -1052,7 +1055,7 @@ class Greatest(PoolState):
 def _resize(builder: Any, value: Any, element: Any) -> Any:
     """`value` cut or sign-extended to the integer `element`."""
     target = _like(value.type, element)
-    width = value.type.element.width if isinstance(value.type, ir.VectorType) else value.type.width
+    width = _width(value.type)
     if width == element.width:
         return value
     return builder.trunc(value, target) if width > element.width else builder.sext(value, target)
@@ -1072,7 +1075,7 @@ def _state_of(builder: Any, bits: Any, position: Any, integer: Any, rule: Rule) 
     wanted = _like(bits.type, integer)
     width = bits.type.element.width
     if inf is not None:
-        sign = builder.lshr(bits, _splat(builder, bits.type.element(width - 1), bits.type))
+        sign = builder.lshr(bits, _const(bits.type, width - 1))
         position = builder.or_(position, builder.zext(sign, position.type))
     if integer.width == 128:
         return _of_halves(builder, key, position)
@@ -1118,9 +1121,9 @@ def _parts(builder: Any, states: Any, element: Any) -> tuple[Any, Any]:
         )
         return key, low
     low = width - element.width
-    key = builder.lshr(states, _splat(builder, vector.element(low), vector))
+    key = builder.lshr(states, _const(vector, low))
     key = builder.trunc(key, ir.VectorType(element, vector.count))
-    return key, builder.and_(states, _splat(builder, vector.element(2**low - 1), vector))
+    return key, builder.and_(states, _const(vector, 2**low - 1))
 
 
 def _element_bits(builder: Any, state: Any, rule: Rule) -> Any:
@@ -1179,9 +1182,8 @@ def _lesser(builder: Any, a: Any, b: Any) -> Any:
 
 def _greatest_lane(builder: Any, keys: Any) -> Any:
     """Horizontal maximum."""
-    vector = keys.type
-    name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
-    return _call(builder, name, vector.element, keys)
+    name = f"llvm.vector.reduce.smax.{_letters(keys.type)}"
+    return _call(builder, name, keys.type.element, keys)
 
 
 class _Extremes:
@@ -1220,8 +1222,7 @@ class _Extremes:
         bits = builder.select(builder.icmp_signed("!=", flip, zero), unsigned, signed)
         found = builder.icmp_signed(">=", builder.xor(bits, flip), zero)
         bits = builder.select(found, bits, least)
-        width = signed.type.element.width
-        sign = _splat(builder, signed.type.element(-(2 ** (width - 1))), signed.type)
+        sign = _least_integer(signed.type)
         positive = builder.icmp_signed(">", signed, inf)
         negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
         return bits, _any(builder, builder.or_(positive, negative))
@@ -1553,7 +1554,7 @@ def _folded(
     """
     count, step, last = pieces
     i64 = last.type
-    size = vector.count * _width(vector.element) // 8
+    size = vector.count * _width(vector) // 8
     places = [builder.gep(source, [i64(i * size)]) for i in range(vectors)]
     best = [cgutils.alloca_once(builder, _held(vector)) for _ in range(vectors)]
     several = builder.icmp_signed(">", i64(count) if isinstance(count, int) else count, i64(1))
@@ -1673,7 +1674,7 @@ def _fold_runs(
     runs = Runs(*cgutils.unpack_tuple(builder, runs))
     pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
     i64 = runs.n.type
-    state_bytes = _width(vector.element) // 8
+    state_bytes = _width(vector) // 8
     size = i64(state_bytes)
     shifts = builder.mul(pieces.step, size), builder.mul(pieces.last, size)
 
@@ -1789,7 +1790,7 @@ def store_found(
             if order.inf is None:
                 bits = builder.xor(key, _splat(builder, order.flip, narrow))
             else:
-                highest = _splat(builder, bits_type(bits_type.width - 1), narrow)
+                highest = _const(narrow, bits_type.width - 1)
                 negative = builder.ashr(key, highest)
                 bits = builder.sub(builder.xor(key, negative), negative)
                 sign = builder.shl(_resize(builder, low, bits_type), highest)
@@ -1812,13 +1813,13 @@ def store_found(
             start = builder.add(start, builder.mul(first, weight))
             start = builder.add(start, start.type(farthest(state_type.width, bits_type.width)))
             start = _splat(builder, _resize(builder, start, integer), wanted)
-            back = builder.lshr(low, _splat(builder, low.type.element(1), low.type))
+            back = builder.lshr(low, _const(low.type, 1))
             if integer.width < low.type.element.width:
                 back = builder.trunc(back, wanted)
             elif integer.width > low.type.element.width:
                 back = builder.zext(back, wanted)
             index = builder.sub(builder.add(start, steps), back)
-            index = builder.select(padding, ir.Constant(wanted, [-1] * vector.count), index)
+            index = builder.select(padding, _const(wanted, -1), index)
             _store_past(builder, index, target, first, few, past)
 
         def run(plane: Any, number: Any, joined: Any, first: Any, few: Any) -> None:
@@ -2068,7 +2069,7 @@ def _greatest_key_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
         few = _few(context, builder, vector, n)
         bits = _load_few(builder, _pointer(builder, address), few, vector)
         keys = _order_key(builder, bits, rule)
-        least = ir.Constant(vector, [-(2 ** (vector.element.width - 1))] * vector.count)
+        least = _least_integer(vector)
         return _greatest_lane(builder, builder.select(few.mask, keys, least))
 
     return rule[0](types.int64, types.int64, rule), codegen
@@ -2481,9 +2482,8 @@ def _moved(builder: Any, way: str, bits: Any, used: Any) -> Any:
 
     Within registers: to memory it is slow on Zen 4, from memory, for float32 on Zen 5, 1.2 to 1.7 times as long.
     """
-    vector = bits.type
-    name = f"llvm.x86.avx512.mask.{way}.v{vector.count}i{vector.element.width}"
-    return _call(builder, name, vector, bits, ir.Constant(vector, None), used)
+    name = f"llvm.x86.avx512.mask.{way}.{_letters(bits.type)}"
+    return _call(builder, name, bits.type, bits, ir.Constant(bits.type, None), used)
 
 
 @intrinsic

@@ -35,6 +35,47 @@ def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), arguments)
 
 
+def _on_lanes(builder: Any, name: str, *values: Any) -> Any:
+    """What LLVM's function `name` makes of numbers of one type, or of the lanes of vectors."""
+    type_ = values[0].type
+    return _call(builder, f"llvm.{name}.{_letters(type_)}", type_, *values)
+
+
+def _const(type_: Any, value: float) -> Any:
+    """A constant: `value`, in each lane of a vector."""
+    if isinstance(type_, ir.VectorType):
+        return ir.Constant(type_, [value] * type_.count)
+    return ir.Constant(type_, value)
+
+
+def _least_integer(type_: Any) -> Any:
+    """The least signed integer, in each lane of a vector: the bit that is the sign."""
+    return _const(type_, -(2 ** (_width(type_) - 1)))
+
+
+def _scalar(type_: Any) -> Any:
+    """The type of a vector's lanes, or the type itself."""
+    return type_.element if isinstance(type_, ir.VectorType) else type_
+
+
+def _is_float(type_: Any) -> bool:
+    return isinstance(_scalar(type_), ir.FloatType | ir.DoubleType)
+
+
+def _width(type_: Any) -> int:
+    """Bits of a number, or of a vector's lane."""
+    scalar = _scalar(type_)
+    if isinstance(scalar, ir.IntType):
+        return int(scalar.width)
+    return 32 if scalar == ir.FloatType() else 64
+
+
+def _letters(type_: Any) -> str:
+    """As LLVM names the type in its functions' names, such as v16f32."""
+    lanes = f"v{type_.count}" if isinstance(type_, ir.VectorType) else ""
+    return f"{lanes}{'f' if _is_float(type_) else 'i'}{_width(type_)}"
+
+
 def _is_arm(context: Any) -> bool:
     """Whether the target is a 64-bit ARM."""
     triple = context.codegen().magic_tuple()[0]
@@ -250,13 +291,6 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
 NEAR_STEPS = (1, 2, 3, 4)
 
 
-def _bytes_of(element: Any) -> int:
-    """Of an integer, a float or a double."""
-    if isinstance(element, ir.IntType):
-        return int(element.width) // 8
-    return 4 if element == ir.FloatType() else 8
-
-
 def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
     """The lanes of a, then b, that have these numbers."""
     numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
@@ -340,7 +374,7 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
     """
     if count is not None:
         return _one_by_one(builder, address, step, vector, count)
-    size = _bytes_of(vector.element)
+    size = _width(vector) // 8
     value = cgutils.alloca_once(builder, vector)
 
     def choose(steps: tuple[int, ...]) -> None:
@@ -507,9 +541,9 @@ def release(_context: Any, address: Any) -> Any:
 
 def _mirror(builder: Any, bits: Any) -> Any:
     """Bits of a float to an integer that orders as it does, and back: negative magnitudes inverted."""
-    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
-    sign = builder.ashr(bits, _splat(builder, element(element.width - 1), bits.type))
-    magnitude = _splat(builder, element(2 ** (element.width - 1) - 1), bits.type)
+    width = _width(bits.type)
+    sign = builder.ashr(bits, _const(bits.type, width - 1))
+    magnitude = _const(bits.type, 2 ** (width - 1) - 1)
     return builder.xor(bits, builder.and_(sign, magnitude))
 
 
@@ -629,16 +663,10 @@ def _few(context: Any, builder: Any, vector: Any, count: Any) -> _Few:
 
 def _mask(builder: Any, vector: Any, count: Any) -> Any:
     """True in the first `count` lanes."""
-    integers = ir.VectorType(ir.IntType(min(8 * _bytes_of(vector.element), 64)), vector.count)
+    integers = ir.VectorType(ir.IntType(min(_width(vector), 64)), vector.count)
     numbers = ir.Constant(integers, list(range(vector.count)))
     limit = builder.trunc(count, integers.element) if integers.element.width < 64 else count
     return builder.icmp_signed("<", numbers, _splat(builder, limit, integers))
-
-
-def _letters(vector: Any) -> str:
-    """As LLVM names the type of a vector."""
-    letter = "i" if isinstance(vector.element, ir.IntType) else "f"
-    return f"v{vector.count}{letter}{8 * _bytes_of(vector.element)}"
 
 
 def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
@@ -680,7 +708,7 @@ def _load_short(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
     2 to 25 times as long.
     """
     in_page = builder.and_(address, address.type(PAGE_BYTES - 1))
-    end = builder.add(in_page, address.type(vector.count * _bytes_of(vector.element)))
+    end = builder.add(in_page, address.type(vector.count * _width(vector) // 8))
     over = builder.sub(end, address.type(PAGE_BYTES))
     value = cgutils.alloca_once(builder, vector)
     leaves = builder.icmp_signed(">", over, over.type(0))
@@ -703,7 +731,7 @@ def _load_at_page_end(builder: Any, address: Any, few: _Few, vector: Any, over: 
     place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
     # If they end in this page, the vector that ends with it holds them, moved by so many bytes; else the next page may
     # be read as well.
-    without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_bytes_of(vector.element)))
+    without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_width(vector) // 8))
     ends = builder.icmp_signed("<=", over, without)
     moved = builder.select(ends, over, i64(0))
     _store(builder, _load(builder, _pointer(builder, builder.sub(address, moved)), vector), place)
@@ -722,7 +750,7 @@ def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None
 
 def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None:
     """Store the first `count` lanes, all at most: for each binary digit of it a piece of so many."""
-    i64, size = count.type, _bytes_of(value.type.element)
+    i64, size = count.type, _width(value.type) // 8
     address = builder.ptrtoint(pointer, i64)
     pieces = [value]
     lanes = value.type.count
@@ -763,21 +791,20 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
         return _unknown_halves(context, builder, value)
     integer = _like(bits.type, ir.IntType(32))
 
-    def constant(value: int) -> Any:
-        return _splat(builder, ir.IntType(32)(value), integer)
-
     wide = builder.zext(bits, integer)
-    magnitude = builder.and_(wide, constant(0x7FFF))
+    magnitude = builder.and_(wide, _const(integer, 0x7FFF))
     # As a float this is 2**-112 times the value, exactly and for subnormals too.
-    small = builder.bitcast(builder.shl(magnitude, constant(13)), float_)
-    rescale = _splat(builder, ir.Constant(ir.FloatType(), 2.0**112), float_)
+    small = builder.bitcast(builder.shl(magnitude, _const(integer, 13)), float_)
+    rescale = _const(float_, 2.0**112)
     value = builder.bitcast(builder.fmul(small, rescale), integer)
-    special = builder.icmp_unsigned(">=", magnitude, constant(0x7C00))
-    exponent = builder.select(special, constant(0x7F800000), constant(0))
+    special = builder.icmp_unsigned(">=", magnitude, _const(integer, 0x7C00))
+    exponent = builder.select(special, _const(integer, 0x7F800000), _const(integer, 0))
     quiet = builder.select(
-        builder.icmp_unsigned(">", magnitude, constant(0x7C00)), constant(0x400000), constant(0)
+        builder.icmp_unsigned(">", magnitude, _const(integer, 0x7C00)),
+        _const(integer, 0x400000),
+        _const(integer, 0),
     )
-    sign = builder.shl(builder.and_(wide, constant(0x8000)), constant(16))
+    sign = builder.shl(builder.and_(wide, _const(integer, 0x8000)), _const(integer, 16))
     parts = builder.or_(builder.or_(value, exponent), builder.or_(quiet, sign))
     return builder.bitcast(parts, float_)
 
@@ -804,34 +831,31 @@ def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
         return builder.bitcast(builder.fptrunc(value, _like(value.type, ir.HalfType())), short)
     integer = _like(value.type, ir.IntType(32))
 
-    def constant(number: int) -> Any:
-        return _splat(builder, ir.IntType(32)(number), integer)
-
     bits = builder.bitcast(value, integer)
-    sign = builder.and_(bits, constant(0x80000000))
+    sign = builder.and_(bits, _const(integer, 0x80000000))
     magnitude = builder.xor(bits, sign)
-    odd = builder.and_(builder.lshr(magnitude, constant(13)), constant(1))
-    rebias = constant((15 - 127) * 2**23 + 0xFFF)
-    normal = builder.lshr(builder.add(builder.add(magnitude, rebias), odd), constant(13))
+    odd = builder.and_(builder.lshr(magnitude, _const(integer, 13)), _const(integer, 1))
+    rebias = _const(integer, (15 - 127) * 2**23 + 0xFFF)
+    normal = builder.lshr(builder.add(builder.add(magnitude, rebias), odd), _const(integer, 13))
     # Adding 0.5 leaves the subnormal's bits, rounded, at the end of the sum's.
-    half = _splat(builder, ir.Constant(ir.FloatType(), 0.5), value.type)
+    half = _const(value.type, 0.5)
     lowest = builder.fadd(builder.bitcast(magnitude, value.type), half)
-    subnormal = builder.sub(builder.bitcast(lowest, integer), constant(0x3F000000))
-    small = builder.icmp_unsigned("<", magnitude, constant(0x38800000))
+    subnormal = builder.sub(builder.bitcast(lowest, integer), _const(integer, 0x3F000000))
+    small = builder.icmp_unsigned("<", magnitude, _const(integer, 0x38800000))
     result = builder.select(small, subnormal, normal)
-    large = builder.icmp_unsigned(">=", magnitude, constant(0x47800000))
-    result = builder.select(large, constant(0x7C00), result)
-    payload = builder.and_(builder.lshr(magnitude, constant(13)), constant(0x1FF))
-    nan = builder.icmp_unsigned(">", magnitude, constant(0x7F800000))
-    result = builder.select(nan, builder.or_(payload, constant(0x7E00)), result)
-    return builder.trunc(builder.or_(result, builder.lshr(sign, constant(16))), short)
+    large = builder.icmp_unsigned(">=", magnitude, _const(integer, 0x47800000))
+    result = builder.select(large, _const(integer, 0x7C00), result)
+    payload = builder.and_(builder.lshr(magnitude, _const(integer, 13)), _const(integer, 0x1FF))
+    nan = builder.icmp_unsigned(">", magnitude, _const(integer, 0x7F800000))
+    result = builder.select(nan, builder.or_(payload, _const(integer, 0x7E00)), result)
+    return builder.trunc(builder.or_(result, builder.lshr(sign, _const(integer, 16))), short)
 
 
 def _bfloat_to_float(builder: Any, bits: Any) -> Any:
     """float32 of bfloat16 `bits` (i16)."""
     integer = _like(bits.type, ir.IntType(32))
     wide = builder.zext(bits, integer)
-    shifted = builder.shl(wide, _splat(builder, ir.IntType(32)(16), integer))
+    shifted = builder.shl(wide, _const(integer, 16))
     return builder.bitcast(shifted, _like(bits.type, ir.FloatType()))
 
 
@@ -839,15 +863,14 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     """bfloat16 bits (i16) of a float32; every NaN becomes the quiet one of its sign."""
     integer = _like(value.type, ir.IntType(32))
 
-    def constant(number: int) -> Any:
-        return _splat(builder, ir.IntType(32)(number), integer)
-
     bits = builder.bitcast(value, integer)
-    odd = builder.and_(builder.lshr(bits, constant(16)), constant(1))
-    rounded = builder.lshr(builder.add(builder.add(bits, constant(0x7FFF)), odd), constant(16))
-    sign = builder.and_(builder.lshr(bits, constant(16)), constant(0x8000))
+    odd = builder.and_(builder.lshr(bits, _const(integer, 16)), _const(integer, 1))
+    rounded = builder.lshr(
+        builder.add(builder.add(bits, _const(integer, 0x7FFF)), odd), _const(integer, 16)
+    )
+    sign = builder.and_(builder.lshr(bits, _const(integer, 16)), _const(integer, 0x8000))
     nan = builder.fcmp_unordered("uno", value, value)
-    result = builder.select(nan, builder.or_(sign, constant(0x7FC0)), rounded)
+    result = builder.select(nan, builder.or_(sign, _const(integer, 0x7FC0)), rounded)
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
 
 
@@ -856,9 +879,9 @@ def _to_odd(builder: Any, value: Any) -> Any:
     near = builder.fptrunc(value, _like(value.type, ir.FloatType()))
     again = builder.fpext(near, value.type)
     bits = builder.bitcast(near, _like(value.type, ir.IntType(32)))
-    one = _splat(builder, ir.IntType(32)(1), bits.type)
+    one = _const(bits.type, 1)
     sizes = [builder.bitcast(v, _like(v.type, ir.IntType(64))) for v in (again, value)]
-    sign = _splat(builder, ir.IntType(64)(1), sizes[0].type)
+    sign = _const(sizes[0].type, 1)
     sizes = [builder.shl(size, sign) for size in sizes]
     inexact = builder.fcmp_ordered("!=", again, value)
     above = builder.and_(inexact, builder.icmp_unsigned(">", *sizes))
@@ -874,7 +897,7 @@ def _to_sticky(builder: Any, value: Any) -> Any:
     which would lose that bit.)
     """
     bits = builder.bitcast(value, _like(value.type, ir.IntType(64)))
-    low = _splat(builder, ir.IntType(64)(2**32 - 1), bits.type)
+    low = _const(bits.type, 2**32 - 1)
     any_low = builder.add(builder.and_(bits, low), low)  # in bit 32
     bits = builder.and_(builder.or_(bits, any_low), builder.not_(low))
     return builder.fptrunc(builder.bitcast(bits, value.type), _like(value.type, ir.FloatType()))
@@ -1005,8 +1028,7 @@ class _Extremes:
         bits = builder.select(builder.icmp_signed("!=", flip, zero), unsigned, signed)
         found = builder.icmp_signed(">=", builder.xor(bits, flip), zero)
         bits = builder.select(found, bits, least)
-        width = signed.type.element.width
-        sign = _splat(builder, signed.type.element(-(2 ** (width - 1))), signed.type)
+        sign = _least_integer(signed.type)
         positive = builder.icmp_signed(">", signed, inf)
         negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
         return bits, _any(builder, builder.or_(positive, negative))
@@ -1221,22 +1243,16 @@ _LOG_TERMS = {
 }
 
 
-def _same(vector: Any, value: float) -> Any:
-    return ir.Constant(vector, [value] * vector.count)
-
-
 def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
     """a * b + c, fused where the target can: `llvm.fma` would be a call of libm elsewhere."""
-    vector = a.type
-    name = f"llvm.fmuladd.v{vector.count}f{32 if vector.element == ir.FloatType() else 64}"
-    return _call(builder, name, vector, a, b, c)
+    return _on_lanes(builder, "fmuladd", a, b, c)
 
 
 def _polynomial(builder: Any, terms: tuple[float, ...], x: Any) -> Any:
     """terms[0] + terms[1] * x + terms[2] * x**2 + .."""
-    result = _same(x.type, terms[-1])
+    result = _const(x.type, terms[-1])
     for term in reversed(terms[:-1]):
-        result = _muladd(builder, result, x, _same(x.type, term))
+        result = _muladd(builder, result, x, _const(x.type, term))
     return result
 
 
@@ -1251,10 +1267,6 @@ def _greater_float(builder: Any, a: Any, b: Any) -> Any:
 
 def _lesser_float(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.fcmp_ordered("<", a, b), a, b)
-
-
-def _float_bits(vector: Any) -> int:
-    return 32 if vector.element == ir.FloatType() else 64
 
 
 def _permutes(context: Any, vector: Any) -> bool:
@@ -1273,23 +1285,23 @@ def _exp_by_roots(builder: Any, d: Any, element: int) -> Any:
     roots = _ROOTS[element]
     square = element == 16
     shift = 24 - roots.bit_length()
-    vanishes = builder.fcmp_ordered("<", d, _same(vector, _EXP[32][0]))
+    vanishes = builder.fcmp_ordered("<", d, _const(vector, _EXP[32][0]))
     # The low bits of (1.5 * 2**23 + n) are the integer n = roots * k + i.
     magic = 1.5 * 2.0**23
-    shifted = _muladd(builder, d, _same(vector, roots * _LOG2_E), _same(vector, magic))
+    shifted = _muladd(builder, d, _const(vector, roots * _LOG2_E), _const(vector, magic))
     # To be squared, r is too great by as many steps as n is too small.
-    n = builder.fsub(shifted, _same(vector, magic + _SQUARE_STEPS if square else magic))
-    r = _muladd(builder, n, _same(vector, -_LN2 / roots), d)
+    n = builder.fsub(shifted, _const(vector, magic + _SQUARE_STEPS if square else magic))
+    r = _muladd(builder, n, _const(vector, -_LN2 / roots), d)
     bits = builder.bitcast(shifted, integers)
     # k lands in the exponent, i below it; the table's entries are lowered by as much as i adds.
-    scale = builder.shl(bits, _same(integers, shift))
+    scale = builder.shl(bits, _const(integers, shift))
 
     exact = np.exp2(np.arange(roots) / roots) * (_SQUARE[1] if square else 1.0)
     rounded = exact.astype(np.float32)
     table = rounded.view(np.int32) - (np.arange(roots) << shift) + (64 << 23)
     root = builder.bitcast(builder.add(_looked_up(builder, table, bits), scale), vector)
     if square:
-        e = builder.fmul(root, _muladd(builder, r, r, _same(vector, _SQUARE[0])))
+        e = builder.fmul(root, _muladd(builder, r, r, _const(vector, _SQUARE[0])))
     else:  # with what rounding lost of the root
         rests = (exact / rounded - 1).astype(np.float32).view(np.int32)
         rest = builder.bitcast(_looked_up(builder, rests, bits), vector)
@@ -1321,22 +1333,22 @@ def _exp_by_shift(context: Any, builder: Any, d: Any, element: int, raised: int)
     No fast-math flag: reassociation would undo the rounding to an integer and the two-part ln 2.
     """
     vector = d.type
-    width = _float_bits(vector)
+    width = _width(vector)
     least, ln2_high, ln2_low, bias, mantissa = _EXP[width]
     integers = ir.VectorType(ir.IntType(width), vector.count)
-    vanishes = builder.fcmp_ordered("<", d, _same(vector, least))
+    vanishes = builder.fcmp_ordered("<", d, _const(vector, least))
     # The low bits of (1.5 * 2**mantissa + i) are the integer i.
-    magic = _same(vector, 1.5 * 2.0**mantissa + bias + raised)
-    shifted = _muladd(builder, d, _same(vector, _LOG2_E), magic)
+    magic = _const(vector, 1.5 * 2.0**mantissa + bias + raised)
+    shifted = _muladd(builder, d, _const(vector, _LOG2_E), magic)
     n = builder.fsub(shifted, magic)
     if width == 32 and _fuses(context):
         # n times the error of ln 2 is little beside the rounding of d (1.07 times as fast as two parts).
-        r = _muladd(builder, n, _same(vector, -_LN2), d)
+        r = _muladd(builder, n, _const(vector, -_LN2), d)
     else:
-        r = _muladd(builder, n, _same(vector, -ln2_high), d)
-        r = _muladd(builder, n, _same(vector, -ln2_low), r)
+        r = _muladd(builder, n, _const(vector, -ln2_high), d)
+        r = _muladd(builder, n, _const(vector, -ln2_low), r)
     p = _polynomial(builder, (1.0, *_EXP_TERMS[element]), r)
-    bits = builder.shl(builder.bitcast(shifted, integers), _same(integers, mantissa))
+    bits = builder.shl(builder.bitcast(shifted, integers), _const(integers, mantissa))
     # A product, not an addition to the exponent: NaN stays NaN.
     e = builder.fmul(p, builder.bitcast(bits, vector))
     return builder.select(vanishes, ir.Constant(vector, None), e)
@@ -1345,7 +1357,7 @@ def _exp_by_shift(context: Any, builder: Any, d: Any, element: int, raised: int)
 def _log(builder: Any, value: Any) -> Any:
     """log of normal positive numbers; NaN where it is NaN."""
     vector = value.type
-    width = _float_bits(vector)
+    width = _width(vector)
     _least, _high, _low, _bias, mantissa = _EXP[width]
     high, low = (
         (6.9313812256e-01, 9.0580006145e-06)
@@ -1356,17 +1368,17 @@ def _log(builder: Any, value: Any) -> Any:
     # value = 2**k * m with m in sqrt(1/2) to sqrt(2)
     root = {23: 0x3F3504F3, 52: 0x3FE6A09E667F3BCD}[mantissa]
     bits = builder.bitcast(value, integers)
-    k = builder.ashr(builder.sub(bits, _same(integers, root)), _same(integers, mantissa))
-    m = builder.sub(bits, builder.shl(k, _same(integers, mantissa)))
+    k = builder.ashr(builder.sub(bits, _const(integers, root)), _const(integers, mantissa))
+    m = builder.sub(bits, builder.shl(k, _const(integers, mantissa)))
     k = builder.sitofp(k, vector)
-    f = builder.fsub(builder.bitcast(m, vector), _same(vector, 1.0))
-    s = builder.fdiv(f, builder.fadd(f, _same(vector, 2.0)))
+    f = builder.fsub(builder.bitcast(m, vector), _const(vector, 1.0))
+    s = builder.fdiv(f, builder.fadd(f, _const(vector, 2.0)))
     z = builder.fmul(s, s)
     r = builder.fmul(_polynomial(builder, _LOG_TERMS[width], z), z)
-    half = builder.fmul(_same(vector, 0.5), builder.fmul(f, f))
-    tail = _muladd(builder, k, _same(vector, low), builder.fmul(s, builder.fadd(half, r)))
+    half = builder.fmul(_const(vector, 0.5), builder.fmul(f, f))
+    tail = _muladd(builder, k, _const(vector, low), builder.fmul(s, builder.fadd(half, r)))
     result = builder.fadd(
-        builder.fmul(k, _same(vector, high)), builder.fsub(f, builder.fsub(half, tail))
+        builder.fmul(k, _const(vector, high)), builder.fsub(f, builder.fsub(half, tail))
     )
     return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
 
@@ -1455,12 +1467,6 @@ def _bits_type(value: Any) -> Any:
     return _vector_of(ir.IntType(64), value.type.count)
 
 
-def _on_lanes(builder: Any, name: str, value: Any) -> Any:
-    """LLVM's intrinsic `name` of a vector of floats."""
-    width = 32 if value.type.element == ir.FloatType() else 64
-    return _call(builder, f"llvm.{name}.v{value.type.count}f{width}", value.type, value)
-
-
 def _widened(builder: Any, value: Any) -> Any:
     """Doubles of floats."""
     if value.type.element != ir.FloatType():
@@ -1525,20 +1531,20 @@ _CALM_POWER = 256
 def _beyond(builder: Any, value: Any, power: int) -> Any:
     """Bits of lanes: none where 2**-power <= |value| < 2**power, of which `power` is itself a power of two."""
     bits = builder.bitcast(value, _bits_type(value))
-    bits = builder.sub(bits, _same(bits.type, (1023 - power) << 52))
-    return builder.and_(bits, _same(bits.type, _EXPONENT & -(2 * power << 52)))
+    bits = builder.sub(bits, _const(bits.type, (1023 - power) << 52))
+    return builder.and_(bits, _const(bits.type, _EXPONENT & -(2 * power << 52)))
 
 
 def _unless_zero(builder: Any, bits: Any, value: Any) -> Any:
     """Bits of lanes, none where the value is 0."""
-    zero = builder.fcmp_ordered("==", value, _same(value.type, 0.0))
+    zero = builder.fcmp_ordered("==", value, _const(value.type, 0.0))
     return builder.select(zero, ir.Constant(bits.type, None), bits)
 
 
 def _differs(builder: Any, value: Any, constant: float) -> Any:
     """Bits in which lanes differ from a constant."""
     bits = _bits_type(value)
-    constant = builder.bitcast(_same(value.type, constant), bits)
+    constant = builder.bitcast(_const(value.type, constant), bits)
     return builder.xor(builder.bitcast(value, bits), constant)
 
 
@@ -1562,13 +1568,13 @@ def _normalised(builder: Any, value: Any) -> tuple[Any, Any]:
     """Mantissa, 1/2 to 1, and exponent (as int64); 0, infinities and NaN as they are."""
     integers = _bits_type(value)
     bits = builder.bitcast(value, integers)
-    field = builder.and_(builder.lshr(bits, _same(integers, 52)), _same(integers, 0x7FF))
-    below = builder.sub(field, _same(integers, 1))
-    ordinary = builder.icmp_unsigned("<", below, _same(integers, 0x7FE))
-    half = builder.and_(bits, _same(integers, ~_EXPONENT))
-    half = builder.or_(half, _same(integers, 1022 << 52))
+    field = builder.and_(builder.lshr(bits, _const(integers, 52)), _const(integers, 0x7FF))
+    below = builder.sub(field, _const(integers, 1))
+    ordinary = builder.icmp_unsigned("<", below, _const(integers, 0x7FE))
+    half = builder.and_(bits, _const(integers, ~_EXPONENT))
+    half = builder.or_(half, _const(integers, 1022 << 52))
     mantissa = builder.bitcast(builder.select(ordinary, half, bits), value.type)
-    exponent = builder.sub(field, _same(integers, 1022))
+    exponent = builder.sub(field, _const(integers, 1022))
     return mantissa, builder.select(ordinary, exponent, ir.Constant(integers, None))
 
 
@@ -1653,11 +1659,11 @@ def _times_wide(builder: Any, state: list[Any], values: list[Any]) -> list[Any]:
     def rescaled() -> list[Any]:
         parts = []
         for value in values:
-            tiny = _same(double, 2.0**-1022)
+            tiny = _const(double, 2.0**-1022)
             subnormal = builder.fcmp_ordered("<", _on_lanes(builder, "fabs", value), tiny)
-            raised = builder.fmul(value, _same(double, 2.0**54))
+            raised = builder.fmul(value, _const(double, 2.0**54))
             mantissa, more = _normalised(builder, builder.select(subnormal, raised, value))
-            lower = builder.sub(more, _same(more.type, 54))
+            lower = builder.sub(more, _const(more.type, 54))
             parts.append((mantissa, builder.select(subnormal, lower, more)))
         numbers = range(len(values))
         mantissa = _tree(numbers, lambda i: parts[i][0], builder.fmul)
@@ -1676,7 +1682,7 @@ def _key(builder: Any, fold: Fold, rule: tuple[Any, ...], bits: Any) -> Any:
     if not fold.floats:
         return builder.xor(bits, flip)
     key = builder.xor(_mirror(builder, bits), flip)
-    magnitude = builder.and_(bits, _same(bits.type, 2 ** (fold.bits - 1) - 1))
+    magnitude = builder.and_(bits, _const(bits.type, 2 ** (fold.bits - 1) - 1))
     is_nan = builder.icmp_signed(">", magnitude, inf)
     return builder.select(is_nan, nan_key, key)
 
@@ -1729,12 +1735,12 @@ def _terms(context: Any, builder: Any, fold: Fold, rule: tuple[Any, ...], bits: 
 def _blank(fold: Fold, type_: Any) -> Any:
     """Terms that change nothing."""
     if fold.operation == "greatest":
-        return _same(type_, -(2 ** (fold.bits - 1)))
+        return _least_integer(type_)
     if fold.operation == "product":
-        return _same(type_, 1)
+        return _const(type_, 1)
     if fold.operation == "exponentials":
-        return _same(type_, float("-inf"))
-    return _same(type_, 0 if isinstance(type_.element, ir.IntType) else -0.0)
+        return _const(type_, float("-inf"))
+    return _const(type_, 0 if isinstance(type_.element, ir.IntType) else -0.0)
 
 
 def _neutral(fold: Fold, count: int) -> list[Any]:
@@ -1742,15 +1748,15 @@ def _neutral(fold: Fold, count: int) -> list[Any]:
     vector = _vector_of(fold.lane, count)
     if fold.lane != _DOUBLE:
         return [_blank(fold, vector)]
-    zero = _same(vector, 0.0)
+    zero = _const(vector, 0.0)
     if fold.operation == "product":
-        return [_same(vector, 1.0), zero]
-    sums = [_same(vector, -0.0), *([zero] if fold.wide else [])]
+        return [_const(vector, 1.0), zero]
+    sums = [_const(vector, -0.0), *([zero] if fold.wide else [])]
     if fold.operation == "exponentials":
         lowest = LOWEST[64 if fold.wide else 32]
-        return [zero, *sums[1:], _same(vector, lowest)]
+        return [zero, *sums[1:], _const(vector, lowest)]
     if len(sums) < fold.arrays:
-        return [*sums, _same(vector, 1.0)]
+        return [*sums, _const(vector, 1.0)]
     return sums
 
 
@@ -1767,23 +1773,23 @@ _GREATEST_SCALE = 2.0**1000
 def _scale_of(builder: Any, magnitude: Any) -> Any:
     """The power of two of a magnitude, such that neither it nor its reciprocal is subnormal."""
     bits = builder.bitcast(magnitude, _bits_type(magnitude))
-    power = builder.and_(bits, _same(bits.type, _EXPONENT))
+    power = builder.and_(bits, _const(bits.type, _EXPONENT))
     power = builder.bitcast(power, magnitude.type)
-    least, most = _same(power.type, _LEAST_SCALE), _same(power.type, _GREATEST_SCALE)
+    least, most = _const(power.type, _LEAST_SCALE), _const(power.type, _GREATEST_SCALE)
     power = _greater_float(builder, power, least)
     return _lesser_float(builder, power, most)
 
 
 def _known_scale(builder: Any, state: list[Any]) -> Any:
     """The scale of a sum of squares, the least of nothing but zeros."""
-    zero = builder.fcmp_ordered("==", state[0], _same(state[0].type, 0.0))
-    return builder.select(zero, _same(state[0].type, _LEAST_SCALE), state[-1])
+    zero = builder.fcmp_ordered("==", state[0], _const(state[0].type, 0.0))
+    return builder.select(zero, _const(state[0].type, _LEAST_SCALE), state[-1])
 
 
 def _reciprocal(builder: Any, power: Any) -> Any:
     """1 / power, of a power of two."""
     bits = builder.bitcast(power, _bits_type(power))
-    return builder.bitcast(builder.sub(_same(bits.type, 2046 << 52), bits), power.type)
+    return builder.bitcast(builder.sub(_const(bits.type, 2046 << 52), bits), power.type)
 
 
 def _sum_of_two(context: Any, builder: Any, a: Any, b: Any) -> Any:
@@ -1792,7 +1798,7 @@ def _sum_of_two(context: Any, builder: Any, a: Any, b: Any) -> Any:
         return builder.fadd(a, b)
     # Zen converts where it adds, and multiplies and adds elsewhere (0.65 to 0.9 of the time): 1 * a + b, of a factor
     # that LLVM does not see through.
-    one = _on_lanes(builder, "arithmetic.fence", _same(a.type, 1.0))
+    one = _on_lanes(builder, "arithmetic.fence", _const(a.type, 1.0))
     return _muladd(builder, one, a, b)
 
 
@@ -1826,7 +1832,7 @@ def _exp_of(context: Any, builder: Any, fold: Fold, depth: Any) -> Any:
 def _lowered(context: Any, builder: Any, fold: Fold, sums: list[Any], depth: Any) -> list[Any]:
     """Sums of exponentials below a top that has risen by -depth."""
     scale = _widened(builder, _exp_of(context, builder, fold, depth))
-    return _times(builder, sums, builder.fmul(scale, _same(scale.type, 1 / EXP_SCALE)))
+    return _times(builder, sums, builder.fmul(scale, _const(scale.type, 1 / EXP_SCALE)))
 
 
 def _states_joined(
@@ -1908,8 +1914,8 @@ def _terms_folded(
         else:
             # Raised seldom: each time rounds the sums, and costs an exponential. Else nothing waits for the greatest
             # (1.3 times as fast).
-            most = _same(top.type, -LOWEST[_float_bits(top.type)])
-            enough = _lesser_float(builder, most, builder.fadd(old, _same(old.type, RISE)))
+            most = _const(top.type, -LOWEST[_width(top.type)])
+            enough = _lesser_float(builder, most, builder.fadd(old, _const(old.type, RISE)))
             raised = builder.fcmp_ordered(">", top, enough)
             variables = [cgutils.alloca_once_value(builder, v) for v in (*sums, old, old, *terms)]
             with builder.if_then(_any(builder, raised), likely=False):
@@ -1925,7 +1931,7 @@ def _terms_folded(
         powers = [_exp_of(context, builder, fold, d) for d in depths]
         added = _widened(builder, sum_of(powers))
         sums = _states_added(
-            context, builder, sums, [added, *(_same(added.type, -0.0) for _ in sums[1:])]
+            context, builder, sums, [added, *(_const(added.type, -0.0) for _ in sums[1:])]
         )
         return [*sums, _widened(builder, top)]
     if operation == "squares" and fold.wide:
@@ -1934,7 +1940,7 @@ def _terms_folded(
 
         def squared(values: list[Any]) -> list[Any]:
             added = sum_of([builder.fmul(value, value) for value in values])
-            return [added, _same(added.type, -0.0)]
+            return [added, _const(added.type, -0.0)]
 
         def scaled() -> list[Any]:
             known = _known_scale(builder, state)
@@ -1948,12 +1954,15 @@ def _terms_folded(
         # As they are where squares come near neither the least nor the greatest double: 0.5 to 0.8 of the time.
         beyond = _unless_zero(builder, _beyond(builder, top, _CALM_POWER), top)
         bits = builder.or_(beyond, _differs(builder, state[-1], 1.0))
-        plain = [*_states_added(context, builder, state[:-1], squared(terms)), _same(top.type, 1.0)]
+        plain = [
+            *_states_added(context, builder, state[:-1], squared(terms)),
+            _const(top.type, 1.0),
+        ]
         return _or_else(builder, bits, plain, scaled)
 
     def leaf(i: int) -> list[Any]:
         value = term(i)
-        return [value, _same(value.type, -0.0)] if fold.wide else [value]
+        return [value, _const(value.type, -0.0)] if fold.wide else [value]
 
     def joined(a: list[Any], b: list[Any]) -> list[Any]:
         return _states_joined(context, builder, fold, a, b)
@@ -2005,11 +2014,11 @@ def _narrow(builder: Any, fold: Fold, state: list[Any]) -> list[Any]:
         return state
     if fold.operation == "product":
         return [
-            cgutils.alloca_once_value(builder, _same(mantissa.type.pointee, 1.0))
+            cgutils.alloca_once_value(builder, _const(mantissa.type.pointee, 1.0))
             for mantissa in state[::2]
         ]
     vectors = [_vector_of(ir.FloatType(), variable.type.pointee.count) for variable in state]
-    return [cgutils.alloca_once_value(builder, _same(vector, -0.0)) for vector in vectors]
+    return [cgutils.alloca_once_value(builder, _const(vector, -0.0)) for vector in vectors]
 
 
 def _join_narrow(
@@ -2412,7 +2421,7 @@ def is_settled(_context: Any, fold: Any, at: Any) -> Any:
             return ir.IntType(1)(0)
         zero = ir.IntType(64)(0)
         (keys,) = _loaded(builder, _places(builder, f, values[1], zero, zero, f.count))
-        greatest = ir.Constant(keys.type, [2 ** (f.bits - 1) - 1] * f.count)
+        greatest = _const(keys.type, 2 ** (f.bits - 1) - 1)
         return _any(builder, builder.icmp_signed("==", keys, greatest))
 
     return types.boolean(fold, types.int64), codegen
@@ -2465,7 +2474,7 @@ def _across_simply(
             put(_across(builder, states, joined))
         with otherwise:
             simple = _across(builder, [state[:-1] for state in states], simply)
-            put([*simple, _same(simple[0].type, last)])
+            put([*simple, _const(simple[0].type, last)])
     return [builder.load(variable) for variable in result]
 
 
@@ -2769,19 +2778,19 @@ LOG = 3
 def _log_of(builder: Any, value: Any) -> Any:
     """log of any doubles."""
     vector = value.type
-    tiny = builder.fcmp_ordered("<", value, _same(vector, 2.0**-1022))
-    raised = builder.select(tiny, builder.fmul(value, _same(vector, 2.0**54)), value)
+    tiny = builder.fcmp_ordered("<", value, _const(vector, 2.0**-1022))
+    raised = builder.select(tiny, builder.fmul(value, _const(vector, 2.0**54)), value)
     result = _log(builder, raised)
-    lowered = builder.fsub(result, _same(vector, 54 * 0.6931471805599453))
+    lowered = builder.fsub(result, _const(vector, 54 * 0.6931471805599453))
     result = builder.select(tiny, lowered, result)
-    infinity = _same(vector, float("inf"))
+    infinity = _const(vector, float("inf"))
     result = builder.select(builder.fcmp_ordered("==", value, infinity), infinity, result)
     zero = ir.Constant(vector, None)
     result = builder.select(
-        builder.fcmp_ordered("==", value, zero), _same(vector, float("-inf")), result
+        builder.fcmp_ordered("==", value, zero), _const(vector, float("-inf")), result
     )
     return builder.select(
-        builder.fcmp_ordered("<", value, zero), _same(vector, float("nan")), result
+        builder.fcmp_ordered("<", value, zero), _const(vector, float("nan")), result
     )
 
 
@@ -2797,13 +2806,13 @@ def _sum_of(builder: Any, sums: list[Any]) -> Any:
 
 def _power_of_two(builder: Any, exponent: Any) -> Any:
     """2**exponent, for exponents of normal numbers."""
-    bits = builder.add(exponent, _same(exponent.type, 1023))
-    bits = builder.shl(bits, _same(bits.type, 52))
+    bits = builder.add(exponent, _const(exponent.type, 1023))
+    bits = builder.shl(bits, _const(bits.type, 52))
     return builder.bitcast(bits, _vector_of(_DOUBLE, bits.type.count))
 
 
 def _clamped(builder: Any, value: Any, least: int, most: int) -> Any:
-    low, high = _same(value.type, least), _same(value.type, most)
+    low, high = _const(value.type, least), _const(value.type, most)
     return _lesser(builder, _greater(builder, value, low), high)
 
 
@@ -2835,7 +2844,7 @@ class _Finish:
             def scaled() -> list[Any]:
                 value, more = _normalised(builder, mantissa)
                 whole = _clamped(builder, builder.add(exponent, more), -1100, 1100)
-                half = builder.ashr(whole, _same(whole.type, 1))
+                half = builder.ashr(whole, _const(whole.type, 1))
                 for part in (half, builder.sub(whole, half)):
                     value = builder.fmul(value, _power_of_two(builder, part))
                 return [value]
@@ -2843,7 +2852,7 @@ class _Finish:
             return _or_else(builder, exponent, [mantissa], scaled)[0]
         if operation == "exponentials":
             total = _sum_of(builder, state[:-1])
-            total = builder.fmul(total, _same(total.type, 1 / EXP_SCALE))
+            total = builder.fmul(total, _const(total.type, 1 / EXP_SCALE))
             return builder.fadd(state[-1], _log_of(builder, total))
         if operation == "squares" and self.fold.wide:
             value, scale = _sum_of(builder, state[:-1]), state[-1]
@@ -2864,11 +2873,10 @@ class _Finish:
         """Doubles cut to whole numbers of the element's type; what is none of its numbers to the nearest, NaN to the
         least."""
         builder, fold = self.builder, self.fold
-        count = value.type.count
-        result = _vector_of(fold.element, count)
-        name = f"llvm.fpto{'s' if signed else 'u'}i.sat.v{count}i{fold.bits}.v{count}f64"
+        result = _vector_of(fold.element, value.type.count)
+        name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{_letters(result)}.{_letters(value.type)}"
         number = _call(builder, name, result, value)
-        least = _same(result, -(2 ** (fold.bits - 1)) if signed else 0)
+        least = _const(result, -(2 ** (fold.bits - 1)) if signed else 0)
         return builder.select(builder.fcmp_unordered("uno", value, value), least, number)
 
     def _integer(self, value: Any, signed: bool) -> Any:
@@ -2892,7 +2900,7 @@ class _Finish:
                 return whole
             # A double's root is at most one too great, as where k * k - 1 is rounded to k * k, and never too small.
             # 2**32 is always too great, and its square has no place in 64 bits.
-            whole = _lesser(builder, whole, _same(whole.type, 2**32 - 1))
+            whole = _lesser(builder, whole, _const(whole.type, 2**32 - 1))
             above = builder.icmp_unsigned(">", builder.mul(whole, whole), squares)
             return builder.sub(whole, builder.zext(above, whole.type))
 

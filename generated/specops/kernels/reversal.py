@@ -24,6 +24,29 @@ def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), arguments)
 
 
+def _scalar(type_: Any) -> Any:
+    """The type of a vector's lanes, or the type itself."""
+    return type_.element if isinstance(type_, ir.VectorType) else type_
+
+
+def _is_float(type_: Any) -> bool:
+    return isinstance(_scalar(type_), ir.FloatType | ir.DoubleType)
+
+
+def _width(type_: Any) -> int:
+    """Bits of a number, or of a vector's lane."""
+    scalar = _scalar(type_)
+    if isinstance(scalar, ir.IntType):
+        return int(scalar.width)
+    return 32 if scalar == ir.FloatType() else 64
+
+
+def _letters(type_: Any) -> str:
+    """As LLVM names the type in its functions' names, such as v16f32."""
+    lanes = f"v{type_.count}" if isinstance(type_, ir.VectorType) else ""
+    return f"{lanes}{'f' if _is_float(type_) else 'i'}{_width(type_)}"
+
+
 def _is_arm(context: Any) -> bool:
     """Whether the target is a 64-bit ARM."""
     triple = context.codegen().magic_tuple()[0]
@@ -200,13 +223,6 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
 NEAR_STEPS = (1, 2, 3, 4)
 
 
-def _bytes_of(element: Any) -> int:
-    """Of an integer, a float or a double."""
-    if isinstance(element, ir.IntType):
-        return int(element.width) // 8
-    return 4 if element == ir.FloatType() else 8
-
-
 def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
     """The lanes of a, then b, that have these numbers."""
     numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
@@ -376,16 +392,10 @@ def _few(context: Any, builder: Any, vector: Any, count: Any) -> _Few:
 
 def _mask(builder: Any, vector: Any, count: Any) -> Any:
     """True in the first `count` lanes."""
-    integers = ir.VectorType(ir.IntType(min(8 * _bytes_of(vector.element), 64)), vector.count)
+    integers = ir.VectorType(ir.IntType(min(_width(vector), 64)), vector.count)
     numbers = ir.Constant(integers, list(range(vector.count)))
     limit = builder.trunc(count, integers.element) if integers.element.width < 64 else count
     return builder.icmp_signed("<", numbers, _splat(builder, limit, integers))
-
-
-def _letters(vector: Any) -> str:
-    """As LLVM names the type of a vector."""
-    letter = "i" if isinstance(vector.element, ir.IntType) else "f"
-    return f"v{vector.count}{letter}{8 * _bytes_of(vector.element)}"
 
 
 def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:

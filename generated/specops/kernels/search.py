@@ -43,6 +43,41 @@ def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), arguments)
 
 
+def _const(type_: Any, value: float) -> Any:
+    """A constant: `value`, in each lane of a vector."""
+    if isinstance(type_, ir.VectorType):
+        return ir.Constant(type_, [value] * type_.count)
+    return ir.Constant(type_, value)
+
+
+def _least_integer(type_: Any) -> Any:
+    """The least signed integer, in each lane of a vector: the bit that is the sign."""
+    return _const(type_, -(2 ** (_width(type_) - 1)))
+
+
+def _scalar(type_: Any) -> Any:
+    """The type of a vector's lanes, or the type itself."""
+    return type_.element if isinstance(type_, ir.VectorType) else type_
+
+
+def _is_float(type_: Any) -> bool:
+    return isinstance(_scalar(type_), ir.FloatType | ir.DoubleType)
+
+
+def _width(type_: Any) -> int:
+    """Bits of a number, or of a vector's lane."""
+    scalar = _scalar(type_)
+    if isinstance(scalar, ir.IntType):
+        return int(scalar.width)
+    return 32 if scalar == ir.FloatType() else 64
+
+
+def _letters(type_: Any) -> str:
+    """As LLVM names the type in its functions' names, such as v16f32."""
+    lanes = f"v{type_.count}" if isinstance(type_, ir.VectorType) else ""
+    return f"{lanes}{'f' if _is_float(type_) else 'i'}{_width(type_)}"
+
+
 def _is_arm(context: Any) -> bool:
     """Whether the target is a 64-bit ARM."""
     triple = context.codegen().magic_tuple()[0]
@@ -260,13 +295,6 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
 NEAR_STEPS = (1, 2, 3, 4)
 
 
-def _bytes_of(element: Any) -> int:
-    """Of an integer, a float or a double."""
-    if isinstance(element, ir.IntType):
-        return int(element.width) // 8
-    return 4 if element == ir.FloatType() else 8
-
-
 def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
     """The lanes of a, then b, that have these numbers."""
     numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
@@ -350,7 +378,7 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
     """
     if count is not None:
         return _one_by_one(builder, address, step, vector, count)
-    size = _bytes_of(vector.element)
+    size = _width(vector) // 8
     value = cgutils.alloca_once(builder, vector)
 
     def choose(steps: tuple[int, ...]) -> None:
@@ -551,13 +579,8 @@ class Rule(NamedTuple):
 
 def _floats_of(vector: Any) -> Any:
     """The vector of floats whose bits are 32 or 64 each."""
-    real = ir.FloatType() if vector.element.width == 32 else ir.DoubleType()
+    real = ir.FloatType() if _width(vector) == 32 else ir.DoubleType()
     return ir.VectorType(real, vector.count)
-
-
-def _sign(integer: Any) -> Any:
-    """The bit that is the sign."""
-    return integer(-(2 ** (integer.width - 1)))
 
 
 def _order_key(builder: Any, bits: Any, rule: Rule) -> Any:
@@ -570,13 +593,12 @@ def _order_key(builder: Any, bits: Any, rule: Rule) -> Any:
     flip, nan_key, inf = (None if r is None else _splat(builder, r, bits.type) for r in rule)
     if inf is None:
         return builder.xor(bits, flip)
-    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
-    width = element.width
-    sign = builder.ashr(bits, _splat(builder, element(width - 1), bits.type))
-    magnitude = builder.and_(bits, _splat(builder, element(2 ** (width - 1) - 1), bits.type))
+    width = _width(bits.type)
+    sign = builder.ashr(bits, _const(bits.type, width - 1))
+    magnitude = builder.and_(bits, _const(bits.type, 2 ** (width - 1) - 1))
     key = builder.xor(builder.sub(builder.xor(magnitude, sign), sign), flip)
     nan = builder.icmp_signed(">", magnitude, inf)
-    if bits.type != element and width > 16:
+    if isinstance(bits.type, ir.VectorType) and width > 16:
         # An operation less, where vectors of floats are compared (0.9 of the time of a row).
         value = builder.bitcast(bits, _floats_of(bits.type))
         nan = builder.fcmp_unordered("uno", value, value)
@@ -731,16 +753,10 @@ def _few(context: Any, builder: Any, vector: Any, count: Any) -> _Few:
 
 def _mask(builder: Any, vector: Any, count: Any) -> Any:
     """True in the first `count` lanes."""
-    integers = ir.VectorType(ir.IntType(min(8 * _bytes_of(vector.element), 64)), vector.count)
+    integers = ir.VectorType(ir.IntType(min(_width(vector), 64)), vector.count)
     numbers = ir.Constant(integers, list(range(vector.count)))
     limit = builder.trunc(count, integers.element) if integers.element.width < 64 else count
     return builder.icmp_signed("<", numbers, _splat(builder, limit, integers))
-
-
-def _letters(vector: Any) -> str:
-    """As LLVM names the type of a vector."""
-    letter = "i" if isinstance(vector.element, ir.IntType) else "f"
-    return f"v{vector.count}{letter}{8 * _bytes_of(vector.element)}"
 
 
 def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
@@ -782,7 +798,7 @@ def _load_short(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
     2 to 25 times as long.
     """
     in_page = builder.and_(address, address.type(PAGE_BYTES - 1))
-    end = builder.add(in_page, address.type(vector.count * _bytes_of(vector.element)))
+    end = builder.add(in_page, address.type(vector.count * _width(vector) // 8))
     over = builder.sub(end, address.type(PAGE_BYTES))
     value = cgutils.alloca_once(builder, vector)
     leaves = builder.icmp_signed(">", over, over.type(0))
@@ -805,7 +821,7 @@ def _load_at_page_end(builder: Any, address: Any, few: _Few, vector: Any, over: 
     place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
     # If they end in this page, the vector that ends with it holds them, moved by so many bytes; else the next page may
     # be read as well.
-    without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_bytes_of(vector.element)))
+    without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_width(vector) // 8))
     ends = builder.icmp_signed("<=", over, without)
     moved = builder.select(ends, over, i64(0))
     _store(builder, _load(builder, _pointer(builder, builder.sub(address, moved)), vector), place)
@@ -824,7 +840,7 @@ def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None
 
 def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None:
     """Store the first `count` lanes, all at most: for each binary digit of it a piece of so many."""
-    i64, size = count.type, _bytes_of(value.type.element)
+    i64, size = count.type, _width(value.type) // 8
     address = builder.ptrtoint(pointer, i64)
     pieces = [value]
     lanes = value.type.count
@@ -945,9 +961,8 @@ def _lesser(builder: Any, a: Any, b: Any) -> Any:
 
 def _greatest_lane(builder: Any, keys: Any) -> Any:
     """Horizontal maximum."""
-    vector = keys.type
-    name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
-    return _call(builder, name, vector.element, keys)
+    name = f"llvm.vector.reduce.smax.{_letters(keys.type)}"
+    return _call(builder, name, keys.type.element, keys)
 
 
 class _Extremes:
@@ -986,8 +1001,7 @@ class _Extremes:
         bits = builder.select(builder.icmp_signed("!=", flip, zero), unsigned, signed)
         found = builder.icmp_signed(">=", builder.xor(bits, flip), zero)
         bits = builder.select(found, bits, least)
-        width = signed.type.element.width
-        sign = _splat(builder, signed.type.element(-(2 ** (width - 1))), signed.type)
+        sign = _least_integer(signed.type)
         positive = builder.icmp_signed(">", signed, inf)
         negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
         return bits, _any(builder, builder.or_(positive, negative))
@@ -1098,7 +1112,7 @@ def _greatest_key_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
         few = _few(context, builder, vector, n)
         bits = _load_few(builder, _pointer(builder, address), few, vector)
         keys = _order_key(builder, bits, rule)
-        least = ir.Constant(vector, [-(2 ** (vector.element.width - 1))] * vector.count)
+        least = _least_integer(vector)
         return _greatest_lane(builder, builder.select(few.mask, keys, least))
 
     return rule[0](types.int64, types.int64, rule), codegen
@@ -1377,7 +1391,7 @@ def search_rows(
         i64 = columns.type
         size = i64(width // 8)
         table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
-        lowest = _sign(vector.element)
+        lowest = _least_integer(vector.element)
         whole = builder.and_(columns, i64(-vector.count))
         end = builder.mul(whole, size)
         level = 1 if _zen(context) >= 5 else 2  # on Zen 5 0.75 to 1 of the time
@@ -1500,7 +1514,7 @@ def search_rows_apart(
                     builder.store(ir.Constant(vector, None), numbers)
                 with otherwise:
                     builder.store(builder.load(best_at, align=1), keys)
-                    builder.store(ir.Constant(vector, [-1] * vector.count), numbers)
+                    builder.store(_const(vector, -1), numbers)
             begin = builder.zext(fresh, i64)
             with cgutils.for_range_slice(builder, begin, rows, i64(1), i64) as (row, _):
                 new, old = keys_of(row), builder.load(keys)
@@ -2313,7 +2327,7 @@ def greatest_place(_context: Any, address: Any, n: Any, late: Any, rule: Any) ->
             few = _few(context, builder, vector, n)
             bits = _load_short(builder, address, few, vector)
             keys = _order_key(builder, bits, rule)
-            least = _splat(builder, _sign(vector.element), vector)
+            least = _least_integer(vector)
             key = _greatest_lane(builder, builder.select(few.mask, keys, least))
             equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
             found = _lane_bits(builder, builder.and_(few.mask, equal))
@@ -2420,7 +2434,7 @@ def greatest_place_of_many(
         # The last vector visited overlaps the one before it: no scalar tail.
         first = builder.select(late, last, i64(0))
         step = builder.select(late, i64(-VECTOR_BYTES), i64(VECTOR_BYTES))
-        one_by_one = ir.Constant(vector, [1] * vector.count)
+        one_by_one = _const(vector, 1)
         best, where = (cgutils.alloca_once(builder, vector) for _ in range(2))
 
         def bits(offset: Any) -> Any:
@@ -2458,7 +2472,7 @@ def greatest_place_of_many(
         def by_floats() -> Any:
             """Whether NaN is among them."""
             floats = _floats_of(vector)
-            flip = _splat(builder, builder.and_(rule.flip, _sign(rule.flip.type)), vector)
+            flip = _splat(builder, builder.and_(rule.flip, _least_integer(rule.flip.type)), vector)
             unordered = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
 
             def values(found: Any) -> Any:
@@ -2486,7 +2500,7 @@ def greatest_place_of_many(
         key = _greatest_lane(builder, builder.load(best))
         equal = builder.icmp_signed("==", builder.load(best), _splat(builder, key, vector))
         places = builder.load(where)
-        least = _splat(builder, _sign(vector.element), vector)
+        least = _least_integer(vector)
         backward = builder.select(equal, builder.sub(ir.Constant(vector, None), places), least)
         earliest = _greatest_lane(builder, backward)
         found = _lane_bits(
@@ -2748,7 +2762,7 @@ def search_transposed(
         i64 = n.type
         size = i64(element.width // 8)
         step = builder.mul(n, size)
-        lowest = _splat(builder, _sign(element), vector)
+        lowest = _least_integer(vector)
         keys = cgutils.alloca_once_value(builder, lowest)
         places = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
         ties = _splat(builder, late, ir.VectorType(ir.IntType(1), vector.count))

@@ -38,6 +38,42 @@ def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), arguments)
 
 
+def _on_lanes(builder: Any, name: str, *values: Any) -> Any:
+    """What LLVM's function `name` makes of numbers of one type, or of the lanes of vectors."""
+    type_ = values[0].type
+    return _call(builder, f"llvm.{name}.{_letters(type_)}", type_, *values)
+
+
+def _const(type_: Any, value: float) -> Any:
+    """A constant: `value`, in each lane of a vector."""
+    if isinstance(type_, ir.VectorType):
+        return ir.Constant(type_, [value] * type_.count)
+    return ir.Constant(type_, value)
+
+
+def _scalar(type_: Any) -> Any:
+    """The type of a vector's lanes, or the type itself."""
+    return type_.element if isinstance(type_, ir.VectorType) else type_
+
+
+def _is_float(type_: Any) -> bool:
+    return isinstance(_scalar(type_), ir.FloatType | ir.DoubleType)
+
+
+def _width(type_: Any) -> int:
+    """Bits of a number, or of a vector's lane."""
+    scalar = _scalar(type_)
+    if isinstance(scalar, ir.IntType):
+        return int(scalar.width)
+    return 32 if scalar == ir.FloatType() else 64
+
+
+def _letters(type_: Any) -> str:
+    """As LLVM names the type in its functions' names, such as v16f32."""
+    lanes = f"v{type_.count}" if isinstance(type_, ir.VectorType) else ""
+    return f"{lanes}{'f' if _is_float(type_) else 'i'}{_width(type_)}"
+
+
 def _is_arm(context: Any) -> bool:
     """Whether the target is a 64-bit ARM."""
     triple = context.codegen().magic_tuple()[0]
@@ -256,13 +292,6 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
 NEAR_STEPS = (1, 2, 3, 4)
 
 
-def _bytes_of(element: Any) -> int:
-    """Of an integer, a float or a double."""
-    if isinstance(element, ir.IntType):
-        return int(element.width) // 8
-    return 4 if element == ir.FloatType() else 8
-
-
 def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
     """The lanes of a, then b, that have these numbers."""
     numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
@@ -346,7 +375,7 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
     """
     if count is not None:
         return _one_by_one(builder, address, step, vector, count)
-    size = _bytes_of(vector.element)
+    size = _width(vector) // 8
     value = cgutils.alloca_once(builder, vector)
 
     def choose(steps: tuple[int, ...]) -> None:
@@ -515,9 +544,9 @@ def release(_context: Any, address: Any) -> Any:
 
 def _mirror(builder: Any, bits: Any) -> Any:
     """Bits of a float to an integer that orders as it does, and back: negative magnitudes inverted."""
-    element = bits.type.element if isinstance(bits.type, ir.VectorType) else bits.type
-    sign = builder.ashr(bits, _splat(builder, element(element.width - 1), bits.type))
-    magnitude = _splat(builder, element(2 ** (element.width - 1) - 1), bits.type)
+    width = _width(bits.type)
+    sign = builder.ashr(bits, _const(bits.type, width - 1))
+    magnitude = _const(bits.type, 2 ** (width - 1) - 1)
     return builder.xor(bits, builder.and_(sign, magnitude))
 
 
@@ -628,16 +657,10 @@ def _few(context: Any, builder: Any, vector: Any, count: Any) -> _Few:
 
 def _mask(builder: Any, vector: Any, count: Any) -> Any:
     """True in the first `count` lanes."""
-    integers = ir.VectorType(ir.IntType(min(8 * _bytes_of(vector.element), 64)), vector.count)
+    integers = ir.VectorType(ir.IntType(min(_width(vector), 64)), vector.count)
     numbers = ir.Constant(integers, list(range(vector.count)))
     limit = builder.trunc(count, integers.element) if integers.element.width < 64 else count
     return builder.icmp_signed("<", numbers, _splat(builder, limit, integers))
-
-
-def _letters(vector: Any) -> str:
-    """As LLVM names the type of a vector."""
-    letter = "i" if isinstance(vector.element, ir.IntType) else "f"
-    return f"v{vector.count}{letter}{8 * _bytes_of(vector.element)}"
 
 
 def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
@@ -679,7 +702,7 @@ def _load_short(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
     2 to 25 times as long.
     """
     in_page = builder.and_(address, address.type(PAGE_BYTES - 1))
-    end = builder.add(in_page, address.type(vector.count * _bytes_of(vector.element)))
+    end = builder.add(in_page, address.type(vector.count * _width(vector) // 8))
     over = builder.sub(end, address.type(PAGE_BYTES))
     value = cgutils.alloca_once(builder, vector)
     leaves = builder.icmp_signed(">", over, over.type(0))
@@ -702,7 +725,7 @@ def _load_at_page_end(builder: Any, address: Any, few: _Few, vector: Any, over: 
     place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
     # If they end in this page, the vector that ends with it holds them, moved by so many bytes; else the next page may
     # be read as well.
-    without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_bytes_of(vector.element)))
+    without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_width(vector) // 8))
     ends = builder.icmp_signed("<=", over, without)
     moved = builder.select(ends, over, i64(0))
     _store(builder, _load(builder, _pointer(builder, builder.sub(address, moved)), vector), place)
@@ -721,7 +744,7 @@ def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None
 
 def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None:
     """Store the first `count` lanes, all at most: for each binary digit of it a piece of so many."""
-    i64, size = count.type, _bytes_of(value.type.element)
+    i64, size = count.type, _width(value.type) // 8
     address = builder.ptrtoint(pointer, i64)
     pieces = [value]
     lanes = value.type.count
@@ -762,21 +785,20 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
         return _unknown_halves(context, builder, value)
     integer = _like(bits.type, ir.IntType(32))
 
-    def constant(value: int) -> Any:
-        return _splat(builder, ir.IntType(32)(value), integer)
-
     wide = builder.zext(bits, integer)
-    magnitude = builder.and_(wide, constant(0x7FFF))
+    magnitude = builder.and_(wide, _const(integer, 0x7FFF))
     # As a float this is 2**-112 times the value, exactly and for subnormals too.
-    small = builder.bitcast(builder.shl(magnitude, constant(13)), float_)
-    rescale = _splat(builder, ir.Constant(ir.FloatType(), 2.0**112), float_)
+    small = builder.bitcast(builder.shl(magnitude, _const(integer, 13)), float_)
+    rescale = _const(float_, 2.0**112)
     value = builder.bitcast(builder.fmul(small, rescale), integer)
-    special = builder.icmp_unsigned(">=", magnitude, constant(0x7C00))
-    exponent = builder.select(special, constant(0x7F800000), constant(0))
+    special = builder.icmp_unsigned(">=", magnitude, _const(integer, 0x7C00))
+    exponent = builder.select(special, _const(integer, 0x7F800000), _const(integer, 0))
     quiet = builder.select(
-        builder.icmp_unsigned(">", magnitude, constant(0x7C00)), constant(0x400000), constant(0)
+        builder.icmp_unsigned(">", magnitude, _const(integer, 0x7C00)),
+        _const(integer, 0x400000),
+        _const(integer, 0),
     )
-    sign = builder.shl(builder.and_(wide, constant(0x8000)), constant(16))
+    sign = builder.shl(builder.and_(wide, _const(integer, 0x8000)), _const(integer, 16))
     parts = builder.or_(builder.or_(value, exponent), builder.or_(quiet, sign))
     return builder.bitcast(parts, float_)
 
@@ -803,34 +825,31 @@ def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
         return builder.bitcast(builder.fptrunc(value, _like(value.type, ir.HalfType())), short)
     integer = _like(value.type, ir.IntType(32))
 
-    def constant(number: int) -> Any:
-        return _splat(builder, ir.IntType(32)(number), integer)
-
     bits = builder.bitcast(value, integer)
-    sign = builder.and_(bits, constant(0x80000000))
+    sign = builder.and_(bits, _const(integer, 0x80000000))
     magnitude = builder.xor(bits, sign)
-    odd = builder.and_(builder.lshr(magnitude, constant(13)), constant(1))
-    rebias = constant((15 - 127) * 2**23 + 0xFFF)
-    normal = builder.lshr(builder.add(builder.add(magnitude, rebias), odd), constant(13))
+    odd = builder.and_(builder.lshr(magnitude, _const(integer, 13)), _const(integer, 1))
+    rebias = _const(integer, (15 - 127) * 2**23 + 0xFFF)
+    normal = builder.lshr(builder.add(builder.add(magnitude, rebias), odd), _const(integer, 13))
     # Adding 0.5 leaves the subnormal's bits, rounded, at the end of the sum's.
-    half = _splat(builder, ir.Constant(ir.FloatType(), 0.5), value.type)
+    half = _const(value.type, 0.5)
     lowest = builder.fadd(builder.bitcast(magnitude, value.type), half)
-    subnormal = builder.sub(builder.bitcast(lowest, integer), constant(0x3F000000))
-    small = builder.icmp_unsigned("<", magnitude, constant(0x38800000))
+    subnormal = builder.sub(builder.bitcast(lowest, integer), _const(integer, 0x3F000000))
+    small = builder.icmp_unsigned("<", magnitude, _const(integer, 0x38800000))
     result = builder.select(small, subnormal, normal)
-    large = builder.icmp_unsigned(">=", magnitude, constant(0x47800000))
-    result = builder.select(large, constant(0x7C00), result)
-    payload = builder.and_(builder.lshr(magnitude, constant(13)), constant(0x1FF))
-    nan = builder.icmp_unsigned(">", magnitude, constant(0x7F800000))
-    result = builder.select(nan, builder.or_(payload, constant(0x7E00)), result)
-    return builder.trunc(builder.or_(result, builder.lshr(sign, constant(16))), short)
+    large = builder.icmp_unsigned(">=", magnitude, _const(integer, 0x47800000))
+    result = builder.select(large, _const(integer, 0x7C00), result)
+    payload = builder.and_(builder.lshr(magnitude, _const(integer, 13)), _const(integer, 0x1FF))
+    nan = builder.icmp_unsigned(">", magnitude, _const(integer, 0x7F800000))
+    result = builder.select(nan, builder.or_(payload, _const(integer, 0x7E00)), result)
+    return builder.trunc(builder.or_(result, builder.lshr(sign, _const(integer, 16))), short)
 
 
 def _bfloat_to_float(builder: Any, bits: Any) -> Any:
     """float32 of bfloat16 `bits` (i16)."""
     integer = _like(bits.type, ir.IntType(32))
     wide = builder.zext(bits, integer)
-    shifted = builder.shl(wide, _splat(builder, ir.IntType(32)(16), integer))
+    shifted = builder.shl(wide, _const(integer, 16))
     return builder.bitcast(shifted, _like(bits.type, ir.FloatType()))
 
 
@@ -838,15 +857,14 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     """bfloat16 bits (i16) of a float32; every NaN becomes the quiet one of its sign."""
     integer = _like(value.type, ir.IntType(32))
 
-    def constant(number: int) -> Any:
-        return _splat(builder, ir.IntType(32)(number), integer)
-
     bits = builder.bitcast(value, integer)
-    odd = builder.and_(builder.lshr(bits, constant(16)), constant(1))
-    rounded = builder.lshr(builder.add(builder.add(bits, constant(0x7FFF)), odd), constant(16))
-    sign = builder.and_(builder.lshr(bits, constant(16)), constant(0x8000))
+    odd = builder.and_(builder.lshr(bits, _const(integer, 16)), _const(integer, 1))
+    rounded = builder.lshr(
+        builder.add(builder.add(bits, _const(integer, 0x7FFF)), odd), _const(integer, 16)
+    )
+    sign = builder.and_(builder.lshr(bits, _const(integer, 16)), _const(integer, 0x8000))
     nan = builder.fcmp_unordered("uno", value, value)
-    result = builder.select(nan, builder.or_(sign, constant(0x7FC0)), rounded)
+    result = builder.select(nan, builder.or_(sign, _const(integer, 0x7FC0)), rounded)
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
 
 
@@ -957,22 +975,16 @@ _LOG_TERMS = {
 }
 
 
-def _same(vector: Any, value: float) -> Any:
-    return ir.Constant(vector, [value] * vector.count)
-
-
 def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
     """a * b + c, fused where the target can: `llvm.fma` would be a call of libm elsewhere."""
-    vector = a.type
-    name = f"llvm.fmuladd.v{vector.count}f{32 if vector.element == ir.FloatType() else 64}"
-    return _call(builder, name, vector, a, b, c)
+    return _on_lanes(builder, "fmuladd", a, b, c)
 
 
 def _polynomial(builder: Any, terms: tuple[float, ...], x: Any) -> Any:
     """terms[0] + terms[1] * x + terms[2] * x**2 + .."""
-    result = _same(x.type, terms[-1])
+    result = _const(x.type, terms[-1])
     for term in reversed(terms[:-1]):
-        result = _muladd(builder, result, x, _same(x.type, term))
+        result = _muladd(builder, result, x, _const(x.type, term))
     return result
 
 
@@ -983,10 +995,6 @@ def _fuses(context: Any) -> bool:
 
 def _greater_float(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
-
-
-def _float_bits(vector: Any) -> int:
-    return 32 if vector.element == ir.FloatType() else 64
 
 
 def _permutes(context: Any, vector: Any) -> bool:
@@ -1005,23 +1013,23 @@ def _exp_by_roots(builder: Any, d: Any, element: int) -> Any:
     roots = _ROOTS[element]
     square = element == 16
     shift = 24 - roots.bit_length()
-    vanishes = builder.fcmp_ordered("<", d, _same(vector, _EXP[32][0]))
+    vanishes = builder.fcmp_ordered("<", d, _const(vector, _EXP[32][0]))
     # The low bits of (1.5 * 2**23 + n) are the integer n = roots * k + i.
     magic = 1.5 * 2.0**23
-    shifted = _muladd(builder, d, _same(vector, roots * _LOG2_E), _same(vector, magic))
+    shifted = _muladd(builder, d, _const(vector, roots * _LOG2_E), _const(vector, magic))
     # To be squared, r is too great by as many steps as n is too small.
-    n = builder.fsub(shifted, _same(vector, magic + _SQUARE_STEPS if square else magic))
-    r = _muladd(builder, n, _same(vector, -_LN2 / roots), d)
+    n = builder.fsub(shifted, _const(vector, magic + _SQUARE_STEPS if square else magic))
+    r = _muladd(builder, n, _const(vector, -_LN2 / roots), d)
     bits = builder.bitcast(shifted, integers)
     # k lands in the exponent, i below it; the table's entries are lowered by as much as i adds.
-    scale = builder.shl(bits, _same(integers, shift))
+    scale = builder.shl(bits, _const(integers, shift))
 
     exact = np.exp2(np.arange(roots) / roots) * (_SQUARE[1] if square else 1.0)
     rounded = exact.astype(np.float32)
     table = rounded.view(np.int32) - (np.arange(roots) << shift) + (64 << 23)
     root = builder.bitcast(builder.add(_looked_up(builder, table, bits), scale), vector)
     if square:
-        e = builder.fmul(root, _muladd(builder, r, r, _same(vector, _SQUARE[0])))
+        e = builder.fmul(root, _muladd(builder, r, r, _const(vector, _SQUARE[0])))
     else:  # with what rounding lost of the root
         rests = (exact / rounded - 1).astype(np.float32).view(np.int32)
         rest = builder.bitcast(_looked_up(builder, rests, bits), vector)
@@ -1053,22 +1061,22 @@ def _exp_by_shift(context: Any, builder: Any, d: Any, element: int, raised: int)
     No fast-math flag: reassociation would undo the rounding to an integer and the two-part ln 2.
     """
     vector = d.type
-    width = _float_bits(vector)
+    width = _width(vector)
     least, ln2_high, ln2_low, bias, mantissa = _EXP[width]
     integers = ir.VectorType(ir.IntType(width), vector.count)
-    vanishes = builder.fcmp_ordered("<", d, _same(vector, least))
+    vanishes = builder.fcmp_ordered("<", d, _const(vector, least))
     # The low bits of (1.5 * 2**mantissa + i) are the integer i.
-    magic = _same(vector, 1.5 * 2.0**mantissa + bias + raised)
-    shifted = _muladd(builder, d, _same(vector, _LOG2_E), magic)
+    magic = _const(vector, 1.5 * 2.0**mantissa + bias + raised)
+    shifted = _muladd(builder, d, _const(vector, _LOG2_E), magic)
     n = builder.fsub(shifted, magic)
     if width == 32 and _fuses(context):
         # n times the error of ln 2 is little beside the rounding of d (1.07 times as fast as two parts).
-        r = _muladd(builder, n, _same(vector, -_LN2), d)
+        r = _muladd(builder, n, _const(vector, -_LN2), d)
     else:
-        r = _muladd(builder, n, _same(vector, -ln2_high), d)
-        r = _muladd(builder, n, _same(vector, -ln2_low), r)
+        r = _muladd(builder, n, _const(vector, -ln2_high), d)
+        r = _muladd(builder, n, _const(vector, -ln2_low), r)
     p = _polynomial(builder, (1.0, *_EXP_TERMS[element]), r)
-    bits = builder.shl(builder.bitcast(shifted, integers), _same(integers, mantissa))
+    bits = builder.shl(builder.bitcast(shifted, integers), _const(integers, mantissa))
     # A product, not an addition to the exponent: NaN stays NaN.
     e = builder.fmul(p, builder.bitcast(bits, vector))
     return builder.select(vanishes, ir.Constant(vector, None), e)
@@ -1077,7 +1085,7 @@ def _exp_by_shift(context: Any, builder: Any, d: Any, element: int, raised: int)
 def _log(builder: Any, value: Any) -> Any:
     """log of normal positive numbers; NaN where it is NaN."""
     vector = value.type
-    width = _float_bits(vector)
+    width = _width(vector)
     _least, _high, _low, _bias, mantissa = _EXP[width]
     high, low = (
         (6.9313812256e-01, 9.0580006145e-06)
@@ -1088,17 +1096,17 @@ def _log(builder: Any, value: Any) -> Any:
     # value = 2**k * m with m in sqrt(1/2) to sqrt(2)
     root = {23: 0x3F3504F3, 52: 0x3FE6A09E667F3BCD}[mantissa]
     bits = builder.bitcast(value, integers)
-    k = builder.ashr(builder.sub(bits, _same(integers, root)), _same(integers, mantissa))
-    m = builder.sub(bits, builder.shl(k, _same(integers, mantissa)))
+    k = builder.ashr(builder.sub(bits, _const(integers, root)), _const(integers, mantissa))
+    m = builder.sub(bits, builder.shl(k, _const(integers, mantissa)))
     k = builder.sitofp(k, vector)
-    f = builder.fsub(builder.bitcast(m, vector), _same(vector, 1.0))
-    s = builder.fdiv(f, builder.fadd(f, _same(vector, 2.0)))
+    f = builder.fsub(builder.bitcast(m, vector), _const(vector, 1.0))
+    s = builder.fdiv(f, builder.fadd(f, _const(vector, 2.0)))
     z = builder.fmul(s, s)
     r = builder.fmul(_polynomial(builder, _LOG_TERMS[width], z), z)
-    half = builder.fmul(_same(vector, 0.5), builder.fmul(f, f))
-    tail = _muladd(builder, k, _same(vector, low), builder.fmul(s, builder.fadd(half, r)))
+    half = builder.fmul(_const(vector, 0.5), builder.fmul(f, f))
+    tail = _muladd(builder, k, _const(vector, low), builder.fmul(s, builder.fadd(half, r)))
     result = builder.fadd(
-        builder.fmul(k, _same(vector, high)), builder.fsub(f, builder.fsub(half, tail))
+        builder.fmul(k, _const(vector, high)), builder.fsub(f, builder.fsub(half, tail))
     )
     return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
 
@@ -1227,7 +1235,7 @@ def load_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any) ->
         bits = _float_lanes(context, builder, kind, bits)
         if few is None:
             return bits
-        return builder.select(few.mask, bits, _same(bits.type, float("-inf")))
+        return builder.select(few.mask, bits, _const(bits.type, float("-inf")))
 
     return lanes(kind, types.int64, step, count), codegen
 
@@ -1247,7 +1255,7 @@ def load_keys(_context: Any, kind: Any, address: Any, count: Any) -> Any:
         bits = _load_few(builder, _pointer(builder, address), few, vector)
         if few is not None:
             lowest = _MINUS_INF.get(kind, float("-inf"))
-            bits = builder.select(few.mask, bits, _same(vector, lowest))
+            bits = builder.select(few.mask, bits, _const(vector, lowest))
         return bits if lanes != _KEYS else _mirror(builder, bits)
 
     return lanes(kind, types.int64, count), codegen
@@ -1261,8 +1269,8 @@ def lowest_keys(_context: Any, kind: Any) -> Any:
     def codegen(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
         vector = _lanes_vector(lanes)
         if lanes == _KEYS:
-            return _mirror(builder, _same(vector, _MINUS_INF[kind] - 1))
-        return _same(vector, LOWEST[lanes.element.bitwidth])
+            return _mirror(builder, _const(vector, _MINUS_INF[kind] - 1))
+        return _const(vector, LOWEST[lanes.element.bitwidth])
 
     return lanes(kind), codegen
 
@@ -1379,8 +1387,7 @@ times = _binary("fmul")
 
 
 def _greater_element(builder: Any, a: Any, b: Any) -> Any:
-    element = a.type.element if isinstance(a.type, ir.VectorType) else a.type
-    if element == ir.IntType(16):
+    if _scalar(a.type) == ir.IntType(16):
         return builder.select(builder.icmp_signed(">", a, b), a, b)
     return _greater_float(builder, a, b)
 
@@ -1414,7 +1421,7 @@ def exceed(_context: Any, a: Any, b: Any) -> Any:
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         a, b = values
-        lanes = builder.fcmp_ordered(">", a, builder.fadd(b, _same(b.type, 1.0)))
+        lanes = builder.fcmp_ordered(">", a, builder.fadd(b, _const(b.type, 1.0)))
         bits = builder.bitcast(lanes, ir.IntType(lanes.type.count))
         return builder.icmp_unsigned("!=", bits, bits.type(0))
 
@@ -1917,7 +1924,7 @@ def _load_positions(
         _kind, target, address, table, n, ahead, out = values
         i64 = n.type
         size = kind.bitwidth // 8
-        lowest = _same(_lanes_vector(lanes), LOWEST[lanes.element.bitwidth])
+        lowest = _const(_lanes_vector(lanes), LOWEST[lanes.element.bitwidth])
         tops = cgutils.alloca_once_value(builder, lowest)
 
         def load(first: Any, unit: Any) -> None:

@@ -34,7 +34,26 @@ def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), arguments)
 
 
+def _on_lanes(builder: Any, name: str, *values: Any) -> Any:
+    """What LLVM's function `name` makes of numbers of one type, or of the lanes of vectors."""
+    type_ = values[0].type
+    return _call(builder, f"llvm.{name}.{_letters(type_)}", type_, *values)
+
+
+def _const(type_: Any, value: float) -> Any:
+    """A constant: `value`, in each lane of a vector."""
+    if isinstance(type_, ir.VectorType):
+        return ir.Constant(type_, [value] * type_.count)
+    return ir.Constant(type_, value)
+
+
+def _least_integer(type_: Any) -> Any:
+    """The least signed integer, in each lane of a vector: the bit that is the sign."""
+    return _const(type_, -(2 ** (_width(type_) - 1)))
+
+
 def _scalar(type_: Any) -> Any:
+    """The type of a vector's lanes, or the type itself."""
     return type_.element if isinstance(type_, ir.VectorType) else type_
 
 
@@ -43,10 +62,17 @@ def _is_float(type_: Any) -> bool:
 
 
 def _width(type_: Any) -> int:
-    """Bits of a number."""
-    if _is_float(type_):
-        return 32 if type_ == ir.FloatType() else 64
-    return int(type_.width)
+    """Bits of a number, or of a vector's lane."""
+    scalar = _scalar(type_)
+    if isinstance(scalar, ir.IntType):
+        return int(scalar.width)
+    return 32 if scalar == ir.FloatType() else 64
+
+
+def _letters(type_: Any) -> str:
+    """As LLVM names the type in its functions' names, such as v16f32."""
+    lanes = f"v{type_.count}" if isinstance(type_, ir.VectorType) else ""
+    return f"{lanes}{'f' if _is_float(type_) else 'i'}{_width(type_)}"
 
 
 def _is_arm(context: Any) -> bool:
@@ -233,13 +259,6 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
 NEAR_STEPS = (1, 2, 3, 4)
 
 
-def _bytes_of(element: Any) -> int:
-    """Of an integer, a float or a double."""
-    if isinstance(element, ir.IntType):
-        return int(element.width) // 8
-    return 4 if element == ir.FloatType() else 8
-
-
 def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
     """The lanes of a, then b, that have these numbers."""
     numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
@@ -335,7 +354,7 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
     """
     if count is not None:
         return _one_by_one(builder, address, step, vector, count)
-    size = _bytes_of(vector.element)
+    size = _width(vector) // 8
     value = cgutils.alloca_once(builder, vector)
 
     def choose(steps: tuple[int, ...]) -> None:
@@ -584,16 +603,10 @@ def _few(context: Any, builder: Any, vector: Any, count: Any) -> _Few:
 
 def _mask(builder: Any, vector: Any, count: Any) -> Any:
     """True in the first `count` lanes."""
-    integers = ir.VectorType(ir.IntType(min(8 * _bytes_of(vector.element), 64)), vector.count)
+    integers = ir.VectorType(ir.IntType(min(_width(vector), 64)), vector.count)
     numbers = ir.Constant(integers, list(range(vector.count)))
     limit = builder.trunc(count, integers.element) if integers.element.width < 64 else count
     return builder.icmp_signed("<", numbers, _splat(builder, limit, integers))
-
-
-def _letters(vector: Any) -> str:
-    """As LLVM names the type of a vector."""
-    letter = "i" if isinstance(vector.element, ir.IntType) else "f"
-    return f"v{vector.count}{letter}{8 * _bytes_of(vector.element)}"
 
 
 def _masked_load(builder: Any, pointer: Any, mask: Any, vector: Any) -> Any:
@@ -635,7 +648,7 @@ def _load_short(builder: Any, address: Any, few: _Few, vector: Any) -> Any:
     2 to 25 times as long.
     """
     in_page = builder.and_(address, address.type(PAGE_BYTES - 1))
-    end = builder.add(in_page, address.type(vector.count * _bytes_of(vector.element)))
+    end = builder.add(in_page, address.type(vector.count * _width(vector) // 8))
     over = builder.sub(end, address.type(PAGE_BYTES))
     value = cgutils.alloca_once(builder, vector)
     leaves = builder.icmp_signed(">", over, over.type(0))
@@ -658,7 +671,7 @@ def _load_at_page_end(builder: Any, address: Any, few: _Few, vector: Any, over: 
     place = builder.bitcast(buffer, ir.IntType(8).as_pointer())
     # If they end in this page, the vector that ends with it holds them, moved by so many bytes; else the next page may
     # be read as well.
-    without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_bytes_of(vector.element)))
+    without = builder.mul(builder.sub(i64(vector.count), few.count), i64(_width(vector) // 8))
     ends = builder.icmp_signed("<=", over, without)
     moved = builder.select(ends, over, i64(0))
     _store(builder, _load(builder, _pointer(builder, builder.sub(address, moved)), vector), place)
@@ -677,7 +690,7 @@ def _store_few(builder: Any, value: Any, pointer: Any, few: _Few | None) -> None
 
 def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None:
     """Store the first `count` lanes, all at most: for each binary digit of it a piece of so many."""
-    i64, size = count.type, _bytes_of(value.type.element)
+    i64, size = count.type, _width(value.type) // 8
     address = builder.ptrtoint(pointer, i64)
     pieces = [value]
     lanes = value.type.count
@@ -718,21 +731,20 @@ def _half_to_float(context: Any, builder: Any, bits: Any) -> Any:
         return _unknown_halves(context, builder, value)
     integer = _like(bits.type, ir.IntType(32))
 
-    def constant(value: int) -> Any:
-        return _splat(builder, ir.IntType(32)(value), integer)
-
     wide = builder.zext(bits, integer)
-    magnitude = builder.and_(wide, constant(0x7FFF))
+    magnitude = builder.and_(wide, _const(integer, 0x7FFF))
     # As a float this is 2**-112 times the value, exactly and for subnormals too.
-    small = builder.bitcast(builder.shl(magnitude, constant(13)), float_)
-    rescale = _splat(builder, ir.Constant(ir.FloatType(), 2.0**112), float_)
+    small = builder.bitcast(builder.shl(magnitude, _const(integer, 13)), float_)
+    rescale = _const(float_, 2.0**112)
     value = builder.bitcast(builder.fmul(small, rescale), integer)
-    special = builder.icmp_unsigned(">=", magnitude, constant(0x7C00))
-    exponent = builder.select(special, constant(0x7F800000), constant(0))
+    special = builder.icmp_unsigned(">=", magnitude, _const(integer, 0x7C00))
+    exponent = builder.select(special, _const(integer, 0x7F800000), _const(integer, 0))
     quiet = builder.select(
-        builder.icmp_unsigned(">", magnitude, constant(0x7C00)), constant(0x400000), constant(0)
+        builder.icmp_unsigned(">", magnitude, _const(integer, 0x7C00)),
+        _const(integer, 0x400000),
+        _const(integer, 0),
     )
-    sign = builder.shl(builder.and_(wide, constant(0x8000)), constant(16))
+    sign = builder.shl(builder.and_(wide, _const(integer, 0x8000)), _const(integer, 16))
     parts = builder.or_(builder.or_(value, exponent), builder.or_(quiet, sign))
     return builder.bitcast(parts, float_)
 
@@ -759,34 +771,31 @@ def _float_to_half(context: Any, builder: Any, value: Any) -> Any:
         return builder.bitcast(builder.fptrunc(value, _like(value.type, ir.HalfType())), short)
     integer = _like(value.type, ir.IntType(32))
 
-    def constant(number: int) -> Any:
-        return _splat(builder, ir.IntType(32)(number), integer)
-
     bits = builder.bitcast(value, integer)
-    sign = builder.and_(bits, constant(0x80000000))
+    sign = builder.and_(bits, _const(integer, 0x80000000))
     magnitude = builder.xor(bits, sign)
-    odd = builder.and_(builder.lshr(magnitude, constant(13)), constant(1))
-    rebias = constant((15 - 127) * 2**23 + 0xFFF)
-    normal = builder.lshr(builder.add(builder.add(magnitude, rebias), odd), constant(13))
+    odd = builder.and_(builder.lshr(magnitude, _const(integer, 13)), _const(integer, 1))
+    rebias = _const(integer, (15 - 127) * 2**23 + 0xFFF)
+    normal = builder.lshr(builder.add(builder.add(magnitude, rebias), odd), _const(integer, 13))
     # Adding 0.5 leaves the subnormal's bits, rounded, at the end of the sum's.
-    half = _splat(builder, ir.Constant(ir.FloatType(), 0.5), value.type)
+    half = _const(value.type, 0.5)
     lowest = builder.fadd(builder.bitcast(magnitude, value.type), half)
-    subnormal = builder.sub(builder.bitcast(lowest, integer), constant(0x3F000000))
-    small = builder.icmp_unsigned("<", magnitude, constant(0x38800000))
+    subnormal = builder.sub(builder.bitcast(lowest, integer), _const(integer, 0x3F000000))
+    small = builder.icmp_unsigned("<", magnitude, _const(integer, 0x38800000))
     result = builder.select(small, subnormal, normal)
-    large = builder.icmp_unsigned(">=", magnitude, constant(0x47800000))
-    result = builder.select(large, constant(0x7C00), result)
-    payload = builder.and_(builder.lshr(magnitude, constant(13)), constant(0x1FF))
-    nan = builder.icmp_unsigned(">", magnitude, constant(0x7F800000))
-    result = builder.select(nan, builder.or_(payload, constant(0x7E00)), result)
-    return builder.trunc(builder.or_(result, builder.lshr(sign, constant(16))), short)
+    large = builder.icmp_unsigned(">=", magnitude, _const(integer, 0x47800000))
+    result = builder.select(large, _const(integer, 0x7C00), result)
+    payload = builder.and_(builder.lshr(magnitude, _const(integer, 13)), _const(integer, 0x1FF))
+    nan = builder.icmp_unsigned(">", magnitude, _const(integer, 0x7F800000))
+    result = builder.select(nan, builder.or_(payload, _const(integer, 0x7E00)), result)
+    return builder.trunc(builder.or_(result, builder.lshr(sign, _const(integer, 16))), short)
 
 
 def _bfloat_to_float(builder: Any, bits: Any) -> Any:
     """float32 of bfloat16 `bits` (i16)."""
     integer = _like(bits.type, ir.IntType(32))
     wide = builder.zext(bits, integer)
-    shifted = builder.shl(wide, _splat(builder, ir.IntType(32)(16), integer))
+    shifted = builder.shl(wide, _const(integer, 16))
     return builder.bitcast(shifted, _like(bits.type, ir.FloatType()))
 
 
@@ -794,15 +803,14 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     """bfloat16 bits (i16) of a float32; every NaN becomes the quiet one of its sign."""
     integer = _like(value.type, ir.IntType(32))
 
-    def constant(number: int) -> Any:
-        return _splat(builder, ir.IntType(32)(number), integer)
-
     bits = builder.bitcast(value, integer)
-    odd = builder.and_(builder.lshr(bits, constant(16)), constant(1))
-    rounded = builder.lshr(builder.add(builder.add(bits, constant(0x7FFF)), odd), constant(16))
-    sign = builder.and_(builder.lshr(bits, constant(16)), constant(0x8000))
+    odd = builder.and_(builder.lshr(bits, _const(integer, 16)), _const(integer, 1))
+    rounded = builder.lshr(
+        builder.add(builder.add(bits, _const(integer, 0x7FFF)), odd), _const(integer, 16)
+    )
+    sign = builder.and_(builder.lshr(bits, _const(integer, 16)), _const(integer, 0x8000))
     nan = builder.fcmp_unordered("uno", value, value)
-    result = builder.select(nan, builder.or_(sign, constant(0x7FC0)), rounded)
+    result = builder.select(nan, builder.or_(sign, _const(integer, 0x7FC0)), rounded)
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
 
 
@@ -811,9 +819,9 @@ def _to_odd(builder: Any, value: Any) -> Any:
     near = builder.fptrunc(value, _like(value.type, ir.FloatType()))
     again = builder.fpext(near, value.type)
     bits = builder.bitcast(near, _like(value.type, ir.IntType(32)))
-    one = _splat(builder, ir.IntType(32)(1), bits.type)
+    one = _const(bits.type, 1)
     sizes = [builder.bitcast(v, _like(v.type, ir.IntType(64))) for v in (again, value)]
-    sign = _splat(builder, ir.IntType(64)(1), sizes[0].type)
+    sign = _const(sizes[0].type, 1)
     sizes = [builder.shl(size, sign) for size in sizes]
     inexact = builder.fcmp_ordered("!=", again, value)
     above = builder.and_(inexact, builder.icmp_unsigned(">", *sizes))
@@ -829,7 +837,7 @@ def _to_sticky(builder: Any, value: Any) -> Any:
     which would lose that bit.)
     """
     bits = builder.bitcast(value, _like(value.type, ir.IntType(64)))
-    low = _splat(builder, ir.IntType(64)(2**32 - 1), bits.type)
+    low = _const(bits.type, 2**32 - 1)
     any_low = builder.add(builder.and_(bits, low), low)  # in bit 32
     bits = builder.and_(builder.or_(bits, any_low), builder.not_(low))
     return builder.fptrunc(builder.bitcast(bits, value.type), _like(value.type, ir.FloatType()))
@@ -1012,11 +1020,8 @@ def _least(type_: Any) -> Any:
         upper, lower = type_.elements
         return ir.Constant(type_, [_least(upper), ir.Constant(lower, None)])
     if _is_float(type_):
-        count = type_.count if isinstance(type_, ir.VectorType) else 0
-        return ir.Constant(type_, [0.0] * count if count else 0.0)
-    if isinstance(type_, ir.VectorType):
-        return ir.Constant(type_, [-(2 ** (type_.element.width - 1))] * type_.count)
-    return ir.Constant(type_, -(2 ** (type_.width - 1)))
+        return _const(type_, 0.0)
+    return _least_integer(type_)
 
 
 def _joined(builder: Any, a: Any, b: Any) -> Any:
@@ -1053,7 +1058,7 @@ def _collected_states(builder: Any, vectors: list[Any], places: list[int]) -> An
 def _resize(builder: Any, value: Any, element: Any) -> Any:
     """`value` cut or sign-extended to the integer `element`."""
     target = _like(value.type, element)
-    width = value.type.element.width if isinstance(value.type, ir.VectorType) else value.type.width
+    width = _width(value.type)
     if width == element.width:
         return value
     return builder.trunc(value, target) if width > element.width else builder.sext(value, target)
@@ -1125,9 +1130,8 @@ def _lesser(builder: Any, a: Any, b: Any) -> Any:
 
 def _greatest_lane(builder: Any, keys: Any) -> Any:
     """Horizontal maximum."""
-    vector = keys.type
-    name = f"llvm.vector.reduce.smax.v{vector.count}i{vector.element.width}"
-    return _call(builder, name, vector.element, keys)
+    name = f"llvm.vector.reduce.smax.{_letters(keys.type)}"
+    return _call(builder, name, keys.type.element, keys)
 
 
 WIDEST = 2  # registers of a vector of states, at most
@@ -1447,7 +1451,7 @@ def _folded(
     """
     count, step, last = pieces
     i64 = last.type
-    size = vector.count * _width(vector.element) // 8
+    size = vector.count * _width(vector) // 8
     places = [builder.gep(source, [i64(i * size)]) for i in range(vectors)]
     best = [cgutils.alloca_once(builder, _held(vector)) for _ in range(vectors)]
     several = builder.icmp_signed(">", i64(count) if isinstance(count, int) else count, i64(1))
@@ -1567,7 +1571,7 @@ def _fold_runs(
     runs = Runs(*cgutils.unpack_tuple(builder, runs))
     pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
     i64 = runs.n.type
-    state_bytes = _width(vector.element) // 8
+    state_bytes = _width(vector) // 8
     size = i64(state_bytes)
     shifts = builder.mul(pieces.step, size), builder.mul(pieces.last, size)
 
@@ -2234,22 +2238,16 @@ _LOG_TERMS = {
 }
 
 
-def _same(vector: Any, value: float) -> Any:
-    return ir.Constant(vector, [value] * vector.count)
-
-
 def _muladd(builder: Any, a: Any, b: Any, c: Any) -> Any:
     """a * b + c, fused where the target can: `llvm.fma` would be a call of libm elsewhere."""
-    vector = a.type
-    name = f"llvm.fmuladd.v{vector.count}f{32 if vector.element == ir.FloatType() else 64}"
-    return _call(builder, name, vector, a, b, c)
+    return _on_lanes(builder, "fmuladd", a, b, c)
 
 
 def _polynomial(builder: Any, terms: tuple[float, ...], x: Any) -> Any:
     """terms[0] + terms[1] * x + terms[2] * x**2 + .."""
-    result = _same(x.type, terms[-1])
+    result = _const(x.type, terms[-1])
     for term in reversed(terms[:-1]):
-        result = _muladd(builder, result, x, _same(x.type, term))
+        result = _muladd(builder, result, x, _const(x.type, term))
     return result
 
 
@@ -2258,32 +2256,28 @@ def _fuses(context: Any) -> bool:
     return _target_has(context, "fma", on_arm=True)
 
 
-def _float_bits(vector: Any) -> int:
-    return 32 if vector.element == ir.FloatType() else 64
-
-
 def _exp_by_shift(context: Any, builder: Any, d: Any, element: int, raised: int) -> Any:
     """As _exp: exp(d) * 2**raised, where that is a normal number.
 
     No fast-math flag: reassociation would undo the rounding to an integer and the two-part ln 2.
     """
     vector = d.type
-    width = _float_bits(vector)
+    width = _width(vector)
     least, ln2_high, ln2_low, bias, mantissa = _EXP[width]
     integers = ir.VectorType(ir.IntType(width), vector.count)
-    vanishes = builder.fcmp_ordered("<", d, _same(vector, least))
+    vanishes = builder.fcmp_ordered("<", d, _const(vector, least))
     # The low bits of (1.5 * 2**mantissa + i) are the integer i.
-    magic = _same(vector, 1.5 * 2.0**mantissa + bias + raised)
-    shifted = _muladd(builder, d, _same(vector, _LOG2_E), magic)
+    magic = _const(vector, 1.5 * 2.0**mantissa + bias + raised)
+    shifted = _muladd(builder, d, _const(vector, _LOG2_E), magic)
     n = builder.fsub(shifted, magic)
     if width == 32 and _fuses(context):
         # n times the error of ln 2 is little beside the rounding of d (1.07 times as fast as two parts).
-        r = _muladd(builder, n, _same(vector, -_LN2), d)
+        r = _muladd(builder, n, _const(vector, -_LN2), d)
     else:
-        r = _muladd(builder, n, _same(vector, -ln2_high), d)
-        r = _muladd(builder, n, _same(vector, -ln2_low), r)
+        r = _muladd(builder, n, _const(vector, -ln2_high), d)
+        r = _muladd(builder, n, _const(vector, -ln2_low), r)
     p = _polynomial(builder, (1.0, *_EXP_TERMS[element]), r)
-    bits = builder.shl(builder.bitcast(shifted, integers), _same(integers, mantissa))
+    bits = builder.shl(builder.bitcast(shifted, integers), _const(integers, mantissa))
     # A product, not an addition to the exponent: NaN stays NaN.
     e = builder.fmul(p, builder.bitcast(bits, vector))
     return builder.select(vanishes, ir.Constant(vector, None), e)
@@ -2292,7 +2286,7 @@ def _exp_by_shift(context: Any, builder: Any, d: Any, element: int, raised: int)
 def _log(builder: Any, value: Any) -> Any:
     """log of normal positive numbers; NaN where it is NaN."""
     vector = value.type
-    width = _float_bits(vector)
+    width = _width(vector)
     _least, _high, _low, _bias, mantissa = _EXP[width]
     high, low = (
         (6.9313812256e-01, 9.0580006145e-06)
@@ -2303,17 +2297,17 @@ def _log(builder: Any, value: Any) -> Any:
     # value = 2**k * m with m in sqrt(1/2) to sqrt(2)
     root = {23: 0x3F3504F3, 52: 0x3FE6A09E667F3BCD}[mantissa]
     bits = builder.bitcast(value, integers)
-    k = builder.ashr(builder.sub(bits, _same(integers, root)), _same(integers, mantissa))
-    m = builder.sub(bits, builder.shl(k, _same(integers, mantissa)))
+    k = builder.ashr(builder.sub(bits, _const(integers, root)), _const(integers, mantissa))
+    m = builder.sub(bits, builder.shl(k, _const(integers, mantissa)))
     k = builder.sitofp(k, vector)
-    f = builder.fsub(builder.bitcast(m, vector), _same(vector, 1.0))
-    s = builder.fdiv(f, builder.fadd(f, _same(vector, 2.0)))
+    f = builder.fsub(builder.bitcast(m, vector), _const(vector, 1.0))
+    s = builder.fdiv(f, builder.fadd(f, _const(vector, 2.0)))
     z = builder.fmul(s, s)
     r = builder.fmul(_polynomial(builder, _LOG_TERMS[width], z), z)
-    half = builder.fmul(_same(vector, 0.5), builder.fmul(f, f))
-    tail = _muladd(builder, k, _same(vector, low), builder.fmul(s, builder.fadd(half, r)))
+    half = builder.fmul(_const(vector, 0.5), builder.fmul(f, f))
+    tail = _muladd(builder, k, _const(vector, low), builder.fmul(s, builder.fadd(half, r)))
     result = builder.fadd(
-        builder.fmul(k, _same(vector, high)), builder.fsub(f, builder.fsub(half, tail))
+        builder.fmul(k, _const(vector, high)), builder.fsub(f, builder.fsub(half, tail))
     )
     return builder.select(builder.fcmp_unordered("uno", value, value), value, result)
 
@@ -2327,12 +2321,12 @@ def _power(context: Any, builder: Any, value: Any, exponent: Any) -> Any:
     vector = value.type
     d = builder.fmul(_log(builder, value), exponent)
     power = _exp_by_shift(context, builder, d, 64, 0)
-    infinite = builder.fcmp_ordered("==", value, _same(vector, math.inf))
-    infinite = builder.or_(infinite, builder.fcmp_ordered(">", d, _same(vector, _POWER_TO)))
-    power = builder.select(infinite, _same(vector, math.inf), power)
-    zero = builder.fcmp_ordered("==", value, _same(vector, 0.0))
-    zero = builder.or_(zero, builder.fcmp_ordered("<", d, _same(vector, _POWER_FROM)))
-    return builder.select(zero, _same(vector, 0.0), power)
+    infinite = builder.fcmp_ordered("==", value, _const(vector, math.inf))
+    infinite = builder.or_(infinite, builder.fcmp_ordered(">", d, _const(vector, _POWER_TO)))
+    power = builder.select(infinite, _const(vector, math.inf), power)
+    zero = builder.fcmp_ordered("==", value, _const(vector, 0.0))
+    zero = builder.or_(zero, builder.fcmp_ordered("<", d, _const(vector, _POWER_FROM)))
+    return builder.select(zero, _const(vector, 0.0), power)
 
 
 class Group(NamedTuple):
@@ -2443,9 +2437,8 @@ def _moved(builder: Any, way: str, bits: Any, used: Any) -> Any:
 
     Within registers: to memory it is slow on Zen 4, from memory, for float32 on Zen 5, 1.2 to 1.7 times as long.
     """
-    vector = bits.type
-    name = f"llvm.x86.avx512.mask.{way}.v{vector.count}i{vector.element.width}"
-    return _call(builder, name, vector, bits, ir.Constant(vector, None), used)
+    name = f"llvm.x86.avx512.mask.{way}.{_letters(bits.type)}"
+    return _call(builder, name, bits.type, bits, ir.Constant(bits.type, None), used)
 
 
 @intrinsic
@@ -3451,7 +3444,7 @@ class Powers(Sums):
     def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
         """A power that is too small becomes LEAST_POWER, or the magnitude if that is less: only a sum of zeros is 0."""
         value = _float_of(context, builder, bits, self.dtype, self.type)
-        magnitude = _magnitude(builder, value)
+        magnitude = _on_lanes(builder, "fabs", value)
         if self.operation == "l1":
             return magnitude
         if self.operation == "l2":
@@ -3462,7 +3455,7 @@ class Powers(Sums):
             power = _raised(builder, magnitude, rule)
         else:
             power = _raised_to_real(context, builder, magnitude, rule)
-        least = _splat(builder, self.type(LEAST_POWER[8 * self.bytes]), value.type)
+        least = _const(value.type, LEAST_POWER[8 * self.bytes])
         least = builder.select(builder.fcmp_ordered("<", magnitude, least), magnitude, least)
         return builder.select(builder.fcmp_ordered("<", power, least), least, power)
 
@@ -3471,8 +3464,7 @@ class Powers(Sums):
             return value, None
         if self.operation == "l2":
             unsafe = self._unsafe(builder, value, 1) if self.may_vanish else None
-            name = f"llvm.sqrt.v{value.type.count}f{8 * self.bytes}"
-            return _call(builder, name, value.type, value), unsafe
+            return _on_lanes(builder, "sqrt", value), unsafe
         unsafe = self._unsafe(builder, value, 2)
         if self.operation == "lp":
             return _root(builder, value, rule, self.dtype), unsafe
@@ -3481,21 +3473,15 @@ class Powers(Sums):
     def _unsafe(self, builder: Any, value: Any, squares: int) -> Any:
         """Which sums are not certain to be right; those of other powers than squares are so from their squares on."""
         safe = SAFE_32 if self.bytes == 4 else SAFE_64
-        low, high = (ir.Constant(value.type, [s**squares] * value.type.count) for s in safe)
+        low, high = (_const(value.type, s**squares) for s in safe)
         positive = builder.fcmp_ordered(">", value, ir.Constant(value.type, None))
         small = builder.and_(positive, builder.fcmp_ordered("<", value, low))
         return builder.or_(small, builder.fcmp_ordered(">", value, high))
 
 
-def _magnitude(builder: Any, value: Any) -> Any:
-    vector = f"v{value.type.count}" if isinstance(value.type, ir.VectorType) else ""
-    name = f"llvm.fabs.{vector}f{_width(_scalar(value.type))}"
-    return _call(builder, name, value.type, value)
-
-
 def _raised(builder: Any, value: Any, exponent: Any) -> Any:
     """value**exponent: a square for each bit of the exponent behind the first, and a product for each 1 of them."""
-    one = _splat(builder, _scalar(value.type)(1.0), value.type)
+    one = _const(value.type, 1.0)
     result = cgutils.alloca_once_value(builder, value)
     i64 = exponent.type
     bits = builder.sub(i64(63), builder.ctlz(exponent, ir.IntType(1)(1)))
@@ -3529,7 +3515,7 @@ def _root(builder: Any, value: Any, exponent: Any, dtype: str) -> Any:
     integers = ir.VectorType(ir.IntType(64), vector.count)
 
     def same(number: float) -> Any:
-        return ir.Constant(vector, [number] * vector.count)
+        return _const(vector, number)
 
     one = same(1.0)
     p = _splat(builder, builder.sitofp(exponent, vector.element), vector)
@@ -3605,7 +3591,7 @@ def add_run(_context: Any, sums: Any, address: Any, n: Any, top: Any, power: Any
             return add
 
         def powered(value: Any) -> Any:
-            return _raised(builder, builder.fdiv(_magnitude(builder, value), top), power)
+            return _raised(builder, builder.fdiv(_on_lanes(builder, "fabs", value), top), power)
 
         bits = kind.state.element
         with builder.if_else(builder.icmp_signed("==", power, power.type(0))) as (then, otherwise):
@@ -3631,7 +3617,7 @@ def greatest_magnitude(_context: Any, address: Any, n: Any, kind: Any) -> Any:
         lanes = VECTOR_BYTES * 8 // bits.width
         vector = ir.VectorType(bits, lanes)
         best = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
-        magnitude = ir.Constant(vector, [2 ** (bits.width - 1) - 1] * lanes)
+        magnitude = _const(vector, 2 ** (bits.width - 1) - 1)
 
         def greater(value: Any, _mask: Any) -> None:
             # As integers, magnitudes have the order of floats, and those of NaN are the greatest.

@@ -13,6 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from half import _like
+from llvm import _const, _width
 from memory import _in_turn, _interleaved, _splat
 from order_key import Rule, _mirror, _order_key, _rule
 from pool_state import PoolState
@@ -49,7 +50,7 @@ class Greatest(PoolState):
 def _resize(builder: Any, value: Any, element: Any) -> Any:
     """`value` cut or sign-extended to the integer `element`."""
     target = _like(value.type, element)
-    width = value.type.element.width if isinstance(value.type, ir.VectorType) else value.type.width
+    width = _width(value.type)
     if width == element.width:
         return value
     return builder.trunc(value, target) if width > element.width else builder.sext(value, target)
@@ -69,7 +70,7 @@ def _state_of(builder: Any, bits: Any, position: Any, integer: Any, rule: Rule) 
     wanted = _like(bits.type, integer)
     width = bits.type.element.width
     if inf is not None:
-        sign = builder.lshr(bits, _splat(builder, bits.type.element(width - 1), bits.type))
+        sign = builder.lshr(bits, _const(bits.type, width - 1))
         position = builder.or_(position, builder.zext(sign, position.type))
     if integer.width == 128:
         return _of_halves(builder, key, position)
@@ -115,9 +116,9 @@ def _parts(builder: Any, states: Any, element: Any) -> tuple[Any, Any]:
         )
         return key, low
     low = width - element.width
-    key = builder.lshr(states, _splat(builder, vector.element(low), vector))
+    key = builder.lshr(states, _const(vector, low))
     key = builder.trunc(key, ir.VectorType(element, vector.count))
-    return key, builder.and_(states, _splat(builder, vector.element(2**low - 1), vector))
+    return key, builder.and_(states, _const(vector, 2**low - 1))
 
 
 def _element_bits(builder: Any, state: Any, rule: Rule) -> Any:

@@ -13,18 +13,9 @@ from numba.extending import intrinsic
 from compiled import inlined
 from few_lanes import _load_few
 from greatest import _element_bits, _inverted, _low, _parts, _resize, farthest
-from llvm import _width
+from llvm import _const, _width
 from loops import _by_count, _cases, _prefer_small_code, _rounds
-from memory import (
-    NEAR_STEPS,
-    VECTOR_BYTES,
-    _load,
-    _load_apart,
-    _pointer,
-    _prefetch,
-    _splat,
-    _store,
-)
+from memory import NEAR_STEPS, VECTOR_BYTES, _load, _load_apart, _pointer, _prefetch, _splat, _store
 from order_key import _rule
 from pool_state import PoolState
 from state_lanes import (
@@ -294,7 +285,7 @@ def _folded(
     """
     count, step, last = pieces
     i64 = last.type
-    size = vector.count * _width(vector.element) // 8
+    size = vector.count * _width(vector) // 8
     places = [builder.gep(source, [i64(i * size)]) for i in range(vectors)]
     best = [cgutils.alloca_once(builder, _held(vector)) for _ in range(vectors)]
     several = builder.icmp_signed(">", i64(count) if isinstance(count, int) else count, i64(1))
@@ -414,7 +405,7 @@ def _fold_runs(
     runs = Runs(*cgutils.unpack_tuple(builder, runs))
     pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
     i64 = runs.n.type
-    state_bytes = _width(vector.element) // 8
+    state_bytes = _width(vector) // 8
     size = i64(state_bytes)
     shifts = builder.mul(pieces.step, size), builder.mul(pieces.last, size)
 
@@ -530,7 +521,7 @@ def store_found(
             if order.inf is None:
                 bits = builder.xor(key, _splat(builder, order.flip, narrow))
             else:
-                highest = _splat(builder, bits_type(bits_type.width - 1), narrow)
+                highest = _const(narrow, bits_type.width - 1)
                 negative = builder.ashr(key, highest)
                 bits = builder.sub(builder.xor(key, negative), negative)
                 sign = builder.shl(_resize(builder, low, bits_type), highest)
@@ -553,13 +544,13 @@ def store_found(
             start = builder.add(start, builder.mul(first, weight))
             start = builder.add(start, start.type(farthest(state_type.width, bits_type.width)))
             start = _splat(builder, _resize(builder, start, integer), wanted)
-            back = builder.lshr(low, _splat(builder, low.type.element(1), low.type))
+            back = builder.lshr(low, _const(low.type, 1))
             if integer.width < low.type.element.width:
                 back = builder.trunc(back, wanted)
             elif integer.width > low.type.element.width:
                 back = builder.zext(back, wanted)
             index = builder.sub(builder.add(start, steps), back)
-            index = builder.select(padding, ir.Constant(wanted, [-1] * vector.count), index)
+            index = builder.select(padding, _const(wanted, -1), index)
             _store_past(builder, index, target, first, few, past)
 
         def run(plane: Any, number: Any, joined: Any, first: Any, few: Any) -> None:

@@ -15,7 +15,7 @@ from compiled import entry
 from doubling import double_lines
 from few_lanes import _masked_load, _masked_store
 from greatest import _element_bits
-from llvm import _call
+from llvm import _call, _letters
 from loops import _by_count
 from memory import (
     VECTOR_BYTES,
@@ -63,9 +63,8 @@ def _moved(builder: Any, way: str, bits: Any, used: Any) -> Any:
 
     Within registers: to memory it is slow on Zen 4, from memory, for float32 on Zen 5, 1.2 to 1.7 times as long.
     """
-    vector = bits.type
-    name = f"llvm.x86.avx512.mask.{way}.v{vector.count}i{vector.element.width}"
-    return _call(builder, name, vector, bits, ir.Constant(vector, None), used)
+    name = f"llvm.x86.avx512.mask.{way}.{_letters(bits.type)}"
+    return _call(builder, name, bits.type, bits, ir.Constant(bits.type, None), used)
 
 
 @intrinsic

@@ -42,13 +42,7 @@ from pool_state import PoolState, _state_parts, state_parts, state_size
 from state_lanes import _joined, _least
 from strips import _place, _vector
 from sums import _nearest_bits
-from transposing import (
-    _each_unit,
-    _load_transposed,
-    _store_each,
-    _unit,
-    _units,
-)
+from transposing import _each_unit, _load_transposed, _store_each, _unit, _units
 from vectors import _any, _greater, _lesser
 from walk import axis_of
 from windows import COLUMNS, OUT_SIZE, OUT_STEP, PADDING, SIZE, STEP, WINDOW

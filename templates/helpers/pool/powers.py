@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from float_math import _power
-from llvm import _call, _scalar, _width
+from llvm import _const, _on_lanes
 from memory import _splat
 from sums import Sums, _float_of
 
@@ -37,7 +37,7 @@ class Powers(Sums):
     def of(self, context: Any, builder: Any, bits: Any, position: Any, rule: Any) -> Any:
         """A power that is too small becomes LEAST_POWER, or the magnitude if that is less: only a sum of zeros is 0."""
         value = _float_of(context, builder, bits, self.dtype, self.type)
-        magnitude = _magnitude(builder, value)
+        magnitude = _on_lanes(builder, "fabs", value)
         if self.operation == "l1":
             return magnitude
         if self.operation == "l2":
@@ -48,7 +48,7 @@ class Powers(Sums):
             power = _raised(builder, magnitude, rule)
         else:
             power = _raised_to_real(context, builder, magnitude, rule)
-        least = _splat(builder, self.type(LEAST_POWER[8 * self.bytes]), value.type)
+        least = _const(value.type, LEAST_POWER[8 * self.bytes])
         least = builder.select(builder.fcmp_ordered("<", magnitude, least), magnitude, least)
         return builder.select(builder.fcmp_ordered("<", power, least), least, power)
 
@@ -57,8 +57,7 @@ class Powers(Sums):
             return value, None
         if self.operation == "l2":
             unsafe = self._unsafe(builder, value, 1) if self.may_vanish else None
-            name = f"llvm.sqrt.v{value.type.count}f{8 * self.bytes}"
-            return _call(builder, name, value.type, value), unsafe
+            return _on_lanes(builder, "sqrt", value), unsafe
         unsafe = self._unsafe(builder, value, 2)
         if self.operation == "lp":
             return _root(builder, value, rule, self.dtype), unsafe
@@ -67,21 +66,15 @@ class Powers(Sums):
     def _unsafe(self, builder: Any, value: Any, squares: int) -> Any:
         """Which sums are not certain to be right; those of other powers than squares are so from their squares on."""
         safe = SAFE_32 if self.bytes == 4 else SAFE_64
-        low, high = (ir.Constant(value.type, [s**squares] * value.type.count) for s in safe)
+        low, high = (_const(value.type, s**squares) for s in safe)
         positive = builder.fcmp_ordered(">", value, ir.Constant(value.type, None))
         small = builder.and_(positive, builder.fcmp_ordered("<", value, low))
         return builder.or_(small, builder.fcmp_ordered(">", value, high))
 
 
-def _magnitude(builder: Any, value: Any) -> Any:
-    vector = f"v{value.type.count}" if isinstance(value.type, ir.VectorType) else ""
-    name = f"llvm.fabs.{vector}f{_width(_scalar(value.type))}"
-    return _call(builder, name, value.type, value)
-
-
 def _raised(builder: Any, value: Any, exponent: Any) -> Any:
     """value**exponent: a square for each bit of the exponent behind the first, and a product for each 1 of them."""
-    one = _splat(builder, _scalar(value.type)(1.0), value.type)
+    one = _const(value.type, 1.0)
     result = cgutils.alloca_once_value(builder, value)
     i64 = exponent.type
     bits = builder.sub(i64(63), builder.ctlz(exponent, ir.IntType(1)(1)))
@@ -115,7 +108,7 @@ def _root(builder: Any, value: Any, exponent: Any, dtype: str) -> Any:
     integers = ir.VectorType(ir.IntType(64), vector.count)
 
     def same(number: float) -> Any:
-        return ir.Constant(vector, [number] * vector.count)
+        return _const(vector, number)
 
     one = same(1.0)
     p = _splat(builder, builder.sitofp(exponent, vector.element), vector)

@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from llvm import _is_float
+from llvm import _const, _is_float, _least_integer
 from memory import _collected, _in_turn, _interleaved, _load, _store
 
 _HALF = ir.IntType(64)
@@ -63,11 +63,8 @@ def _least(type_: Any) -> Any:
         upper, lower = type_.elements
         return ir.Constant(type_, [_least(upper), ir.Constant(lower, None)])
     if _is_float(type_):
-        count = type_.count if isinstance(type_, ir.VectorType) else 0
-        return ir.Constant(type_, [0.0] * count if count else 0.0)
-    if isinstance(type_, ir.VectorType):
-        return ir.Constant(type_, [-(2 ** (type_.element.width - 1))] * type_.count)
-    return ir.Constant(type_, -(2 ** (type_.width - 1)))
+        return _const(type_, 0.0)
+    return _least_integer(type_)
 
 
 def _joined(builder: Any, a: Any, b: Any) -> Any:

@@ -13,6 +13,7 @@ from numba.extending import intrinsic
 from compiled import helper
 from few_lanes import _load_few, _store_few
 from half import _like
+from llvm import _const
 from loops import _cases
 from memory import NEAR_STEPS, _load, _pointer, _shuffled, _splat, _store, element_size, split
 from pool_line import Destination, Pieces, Planes, Runs, _fold_runs, copy_element, lane_runs
@@ -63,20 +64,14 @@ def _as_sum(builder: Any, bits: Any, sums: Sums) -> Any:
     if sums.element.width != 16:
         element = ir.FloatType() if sums.element.width == 32 else ir.DoubleType()
         value = builder.bitcast(bits, _like(bits.type, element))
-        return builder.bitcast(
-            builder.fadd(value, _splat(builder, element(0.0), value.type)), bits.type
-        )
-    half = sums.dtype == "FLOAT16"
-
-    def constant(value: int) -> Any:
-        return _splat(builder, ir.IntType(16)(value), bits.type)
-
-    magnitude = builder.and_(bits, constant(0x7FFF))
-    sign = builder.and_(bits, constant(0x8000))
-    quiet = builder.or_(bits if half else sign, constant(0x200 if half else 0x7FC0))
-    zero = builder.icmp_unsigned("==", magnitude, constant(0))
-    nan = builder.icmp_unsigned(">", magnitude, constant(0x7C00 if half else 0x7F80))
-    return builder.select(nan, quiet, builder.select(zero, constant(0), bits))
+        return builder.bitcast(builder.fadd(value, _const(value.type, 0.0)), bits.type)
+    half, short = sums.dtype == "FLOAT16", bits.type
+    magnitude = builder.and_(bits, _const(short, 0x7FFF))
+    sign = builder.and_(bits, _const(short, 0x8000))
+    quiet = builder.or_(bits if half else sign, _const(short, 0x200 if half else 0x7FC0))
+    zero = builder.icmp_unsigned("==", magnitude, _const(short, 0))
+    nan = builder.icmp_unsigned(">", magnitude, _const(short, 0x7C00 if half else 0x7F80))
+    return builder.select(nan, quiet, builder.select(zero, _const(short, 0), bits))
 
 
 @intrinsic

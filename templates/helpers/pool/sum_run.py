@@ -11,8 +11,9 @@ from numba.extending import intrinsic
 
 from exact import _two_sum
 from few_lanes import _few, _load_few
+from llvm import _const, _on_lanes
 from memory import VECTOR_BYTES, _load, _pointer, _splat, _store
-from powers import _magnitude, _raised
+from powers import _raised
 from strips import _vector
 from sums import _float_of
 from vectors import _greater, _greatest_lane
@@ -63,7 +64,7 @@ def add_run(_context: Any, sums: Any, address: Any, n: Any, top: Any, power: Any
             return add
 
         def powered(value: Any) -> Any:
-            return _raised(builder, builder.fdiv(_magnitude(builder, value), top), power)
+            return _raised(builder, builder.fdiv(_on_lanes(builder, "fabs", value), top), power)
 
         bits = kind.state.element
         with builder.if_else(builder.icmp_signed("==", power, power.type(0))) as (then, otherwise):
@@ -89,7 +90,7 @@ def greatest_magnitude(_context: Any, address: Any, n: Any, kind: Any) -> Any:
         lanes = VECTOR_BYTES * 8 // bits.width
         vector = ir.VectorType(bits, lanes)
         best = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
-        magnitude = ir.Constant(vector, [2 ** (bits.width - 1) - 1] * lanes)
+        magnitude = _const(vector, 2 ** (bits.width - 1) - 1)
 
         def greater(value: Any, _mask: Any) -> None:
             # As integers, magnitudes have the order of floats, and those of NaN are the greatest.

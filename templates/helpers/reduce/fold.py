@@ -24,7 +24,6 @@ from numba.core.imputils import lower_constant
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
 from constants import _constant
-from llvm import _call
 from memory import VECTOR_BYTES, _load, _pointer
 from target import _bytes_ahead, _zen
 
@@ -110,12 +109,6 @@ def _vector_of(element: Any, count: int) -> Any:
 
 def _bits_type(value: Any) -> Any:
     return _vector_of(ir.IntType(64), value.type.count)
-
-
-def _on_lanes(builder: Any, name: str, value: Any) -> Any:
-    """LLVM's intrinsic `name` of a vector of floats."""
-    width = 32 if value.type.element == ir.FloatType() else 64
-    return _call(builder, f"llvm.{name}.v{value.type.count}f{width}", value.type, value)
 
 
 def _widened(builder: Any, value: Any) -> Any:

@@ -10,14 +10,14 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from float_math import EXP_SCALE, _log, _same
-from fold import _DOUBLE, Fold, _bits_type, _on_lanes, _rule_of, _vector_of
+from float_math import EXP_SCALE, _log
+from fold import _DOUBLE, Fold, _bits_type, _rule_of, _vector_of
 from fold_down import _folded_down
 from fold_product import _normalised
 from fold_state import _element_of_key, _loaded, _places
 from folds import GROUPS
 from half import _to_16_bits
-from llvm import _call
+from llvm import _call, _const, _letters, _on_lanes
 from loops import _cases
 from memory import _load, _pointer, _splat
 from planes import WRITTEN_OUT, _each_strip, _Planes
@@ -34,19 +34,19 @@ LOG = 3
 def _log_of(builder: Any, value: Any) -> Any:
     """log of any doubles."""
     vector = value.type
-    tiny = builder.fcmp_ordered("<", value, _same(vector, 2.0**-1022))
-    raised = builder.select(tiny, builder.fmul(value, _same(vector, 2.0**54)), value)
+    tiny = builder.fcmp_ordered("<", value, _const(vector, 2.0**-1022))
+    raised = builder.select(tiny, builder.fmul(value, _const(vector, 2.0**54)), value)
     result = _log(builder, raised)
-    lowered = builder.fsub(result, _same(vector, 54 * 0.6931471805599453))
+    lowered = builder.fsub(result, _const(vector, 54 * 0.6931471805599453))
     result = builder.select(tiny, lowered, result)
-    infinity = _same(vector, float("inf"))
+    infinity = _const(vector, float("inf"))
     result = builder.select(builder.fcmp_ordered("==", value, infinity), infinity, result)
     zero = ir.Constant(vector, None)
     result = builder.select(
-        builder.fcmp_ordered("==", value, zero), _same(vector, float("-inf")), result
+        builder.fcmp_ordered("==", value, zero), _const(vector, float("-inf")), result
     )
     return builder.select(
-        builder.fcmp_ordered("<", value, zero), _same(vector, float("nan")), result
+        builder.fcmp_ordered("<", value, zero), _const(vector, float("nan")), result
     )
 
 
@@ -62,13 +62,13 @@ def _sum_of(builder: Any, sums: list[Any]) -> Any:
 
 def _power_of_two(builder: Any, exponent: Any) -> Any:
     """2**exponent, for exponents of normal numbers."""
-    bits = builder.add(exponent, _same(exponent.type, 1023))
-    bits = builder.shl(bits, _same(bits.type, 52))
+    bits = builder.add(exponent, _const(exponent.type, 1023))
+    bits = builder.shl(bits, _const(bits.type, 52))
     return builder.bitcast(bits, _vector_of(_DOUBLE, bits.type.count))
 
 
 def _clamped(builder: Any, value: Any, least: int, most: int) -> Any:
-    low, high = _same(value.type, least), _same(value.type, most)
+    low, high = _const(value.type, least), _const(value.type, most)
     return _lesser(builder, _greater(builder, value, low), high)
 
 
@@ -100,7 +100,7 @@ class _Finish:
             def scaled() -> list[Any]:
                 value, more = _normalised(builder, mantissa)
                 whole = _clamped(builder, builder.add(exponent, more), -1100, 1100)
-                half = builder.ashr(whole, _same(whole.type, 1))
+                half = builder.ashr(whole, _const(whole.type, 1))
                 for part in (half, builder.sub(whole, half)):
                     value = builder.fmul(value, _power_of_two(builder, part))
                 return [value]
@@ -108,7 +108,7 @@ class _Finish:
             return _or_else(builder, exponent, [mantissa], scaled)[0]
         if operation == "exponentials":
             total = _sum_of(builder, state[:-1])
-            total = builder.fmul(total, _same(total.type, 1 / EXP_SCALE))
+            total = builder.fmul(total, _const(total.type, 1 / EXP_SCALE))
             return builder.fadd(state[-1], _log_of(builder, total))
         if operation == "squares" and self.fold.wide:
             value, scale = _sum_of(builder, state[:-1]), state[-1]
@@ -129,11 +129,10 @@ class _Finish:
         """Doubles cut to whole numbers of the element's type; what is none of its numbers to the nearest, NaN to the
         least."""
         builder, fold = self.builder, self.fold
-        count = value.type.count
-        result = _vector_of(fold.element, count)
-        name = f"llvm.fpto{'s' if signed else 'u'}i.sat.v{count}i{fold.bits}.v{count}f64"
+        result = _vector_of(fold.element, value.type.count)
+        name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{_letters(result)}.{_letters(value.type)}"
         number = _call(builder, name, result, value)
-        least = _same(result, -(2 ** (fold.bits - 1)) if signed else 0)
+        least = _const(result, -(2 ** (fold.bits - 1)) if signed else 0)
         return builder.select(builder.fcmp_unordered("uno", value, value), least, number)
 
     def _integer(self, value: Any, signed: bool) -> Any:
@@ -157,7 +156,7 @@ class _Finish:
                 return whole
             # A double's root is at most one too great, as where k * k - 1 is rounded to k * k, and never too small.
             # 2**32 is always too great, and its square has no place in 64 bits.
-            whole = _lesser(builder, whole, _same(whole.type, 2**32 - 1))
+            whole = _lesser(builder, whole, _const(whole.type, 2**32 - 1))
             above = builder.icmp_unsigned(">", builder.mul(whole, whole), squares)
             return builder.sub(whole, builder.zext(above, whole.type))
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from float_math import _same
-from fold import _bits_type, _on_lanes, _widened
+from fold import _bits_type, _widened
+from llvm import _const, _on_lanes
 from loops import _tree
 from seldom import _CALM_POWER, _EXPONENT, _beyond, _or_else, _unless_zero
 
@@ -17,13 +17,13 @@ def _normalised(builder: Any, value: Any) -> tuple[Any, Any]:
     """Mantissa, 1/2 to 1, and exponent (as int64); 0, infinities and NaN as they are."""
     integers = _bits_type(value)
     bits = builder.bitcast(value, integers)
-    field = builder.and_(builder.lshr(bits, _same(integers, 52)), _same(integers, 0x7FF))
-    below = builder.sub(field, _same(integers, 1))
-    ordinary = builder.icmp_unsigned("<", below, _same(integers, 0x7FE))
-    half = builder.and_(bits, _same(integers, ~_EXPONENT))
-    half = builder.or_(half, _same(integers, 1022 << 52))
+    field = builder.and_(builder.lshr(bits, _const(integers, 52)), _const(integers, 0x7FF))
+    below = builder.sub(field, _const(integers, 1))
+    ordinary = builder.icmp_unsigned("<", below, _const(integers, 0x7FE))
+    half = builder.and_(bits, _const(integers, ~_EXPONENT))
+    half = builder.or_(half, _const(integers, 1022 << 52))
     mantissa = builder.bitcast(builder.select(ordinary, half, bits), value.type)
-    exponent = builder.sub(field, _same(integers, 1022))
+    exponent = builder.sub(field, _const(integers, 1022))
     return mantissa, builder.select(ordinary, exponent, ir.Constant(integers, None))
 
 
@@ -108,11 +108,11 @@ def _times_wide(builder: Any, state: list[Any], values: list[Any]) -> list[Any]:
     def rescaled() -> list[Any]:
         parts = []
         for value in values:
-            tiny = _same(double, 2.0**-1022)
+            tiny = _const(double, 2.0**-1022)
             subnormal = builder.fcmp_ordered("<", _on_lanes(builder, "fabs", value), tiny)
-            raised = builder.fmul(value, _same(double, 2.0**54))
+            raised = builder.fmul(value, _const(double, 2.0**54))
             mantissa, more = _normalised(builder, builder.select(subnormal, raised, value))
-            lower = builder.sub(more, _same(more.type, 54))
+            lower = builder.sub(more, _const(more.type, 54))
             parts.append((mantissa, builder.select(subnormal, lower, more)))
         numbers = range(len(values))
         mantissa = _tree(numbers, lambda i: parts[i][0], builder.fmul)

@@ -11,19 +11,11 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from exact import _two_sum
-from float_math import (
-    EXP_SCALE,
-    LOWEST,
-    _exp,
-    _float_bits,
-    _greater_float,
-    _lesser_float,
-    _muladd,
-    _same,
-)
-from fold import _ADDED, _DOUBLE, Fold, _bits_type, _on_lanes, _vector_of, _widened
+from float_math import EXP_SCALE, LOWEST, _exp, _greater_float, _lesser_float, _muladd
+from fold import _ADDED, _DOUBLE, Fold, _bits_type, _vector_of, _widened
 from fold_product import _brought_back, _product, _times_narrow, _times_wide
 from half import _bfloat_to_float, _half_to_float
+from llvm import _const, _least_integer, _on_lanes, _width
 from loops import _tree
 from memory import _splat
 from order_key import _mirror
@@ -40,7 +32,7 @@ def _key(builder: Any, fold: Fold, rule: tuple[Any, ...], bits: Any) -> Any:
     if not fold.floats:
         return builder.xor(bits, flip)
     key = builder.xor(_mirror(builder, bits), flip)
-    magnitude = builder.and_(bits, _same(bits.type, 2 ** (fold.bits - 1) - 1))
+    magnitude = builder.and_(bits, _const(bits.type, 2 ** (fold.bits - 1) - 1))
     is_nan = builder.icmp_signed(">", magnitude, inf)
     return builder.select(is_nan, nan_key, key)
 
@@ -93,12 +85,12 @@ def _terms(context: Any, builder: Any, fold: Fold, rule: tuple[Any, ...], bits: 
 def _blank(fold: Fold, type_: Any) -> Any:
     """Terms that change nothing."""
     if fold.operation == "greatest":
-        return _same(type_, -(2 ** (fold.bits - 1)))
+        return _least_integer(type_)
     if fold.operation == "product":
-        return _same(type_, 1)
+        return _const(type_, 1)
     if fold.operation == "exponentials":
-        return _same(type_, float("-inf"))
-    return _same(type_, 0 if isinstance(type_.element, ir.IntType) else -0.0)
+        return _const(type_, float("-inf"))
+    return _const(type_, 0 if isinstance(type_.element, ir.IntType) else -0.0)
 
 
 def _neutral(fold: Fold, count: int) -> list[Any]:
@@ -106,15 +98,15 @@ def _neutral(fold: Fold, count: int) -> list[Any]:
     vector = _vector_of(fold.lane, count)
     if fold.lane != _DOUBLE:
         return [_blank(fold, vector)]
-    zero = _same(vector, 0.0)
+    zero = _const(vector, 0.0)
     if fold.operation == "product":
-        return [_same(vector, 1.0), zero]
-    sums = [_same(vector, -0.0), *([zero] if fold.wide else [])]
+        return [_const(vector, 1.0), zero]
+    sums = [_const(vector, -0.0), *([zero] if fold.wide else [])]
     if fold.operation == "exponentials":
         lowest = LOWEST[64 if fold.wide else 32]
-        return [zero, *sums[1:], _same(vector, lowest)]
+        return [zero, *sums[1:], _const(vector, lowest)]
     if len(sums) < fold.arrays:
-        return [*sums, _same(vector, 1.0)]
+        return [*sums, _const(vector, 1.0)]
     return sums
 
 
@@ -131,23 +123,23 @@ _GREATEST_SCALE = 2.0**1000
 def _scale_of(builder: Any, magnitude: Any) -> Any:
     """The power of two of a magnitude, such that neither it nor its reciprocal is subnormal."""
     bits = builder.bitcast(magnitude, _bits_type(magnitude))
-    power = builder.and_(bits, _same(bits.type, _EXPONENT))
+    power = builder.and_(bits, _const(bits.type, _EXPONENT))
     power = builder.bitcast(power, magnitude.type)
-    least, most = _same(power.type, _LEAST_SCALE), _same(power.type, _GREATEST_SCALE)
+    least, most = _const(power.type, _LEAST_SCALE), _const(power.type, _GREATEST_SCALE)
     power = _greater_float(builder, power, least)
     return _lesser_float(builder, power, most)
 
 
 def _known_scale(builder: Any, state: list[Any]) -> Any:
     """The scale of a sum of squares, the least of nothing but zeros."""
-    zero = builder.fcmp_ordered("==", state[0], _same(state[0].type, 0.0))
-    return builder.select(zero, _same(state[0].type, _LEAST_SCALE), state[-1])
+    zero = builder.fcmp_ordered("==", state[0], _const(state[0].type, 0.0))
+    return builder.select(zero, _const(state[0].type, _LEAST_SCALE), state[-1])
 
 
 def _reciprocal(builder: Any, power: Any) -> Any:
     """1 / power, of a power of two."""
     bits = builder.bitcast(power, _bits_type(power))
-    return builder.bitcast(builder.sub(_same(bits.type, 2046 << 52), bits), power.type)
+    return builder.bitcast(builder.sub(_const(bits.type, 2046 << 52), bits), power.type)
 
 
 def _sum_of_two(context: Any, builder: Any, a: Any, b: Any) -> Any:
@@ -156,7 +148,7 @@ def _sum_of_two(context: Any, builder: Any, a: Any, b: Any) -> Any:
         return builder.fadd(a, b)
     # Zen converts where it adds, and multiplies and adds elsewhere (0.65 to 0.9 of the time): 1 * a + b, of a factor
     # that LLVM does not see through.
-    one = _on_lanes(builder, "arithmetic.fence", _same(a.type, 1.0))
+    one = _on_lanes(builder, "arithmetic.fence", _const(a.type, 1.0))
     return _muladd(builder, one, a, b)
 
 
@@ -190,7 +182,7 @@ def _exp_of(context: Any, builder: Any, fold: Fold, depth: Any) -> Any:
 def _lowered(context: Any, builder: Any, fold: Fold, sums: list[Any], depth: Any) -> list[Any]:
     """Sums of exponentials below a top that has risen by -depth."""
     scale = _widened(builder, _exp_of(context, builder, fold, depth))
-    return _times(builder, sums, builder.fmul(scale, _same(scale.type, 1 / EXP_SCALE)))
+    return _times(builder, sums, builder.fmul(scale, _const(scale.type, 1 / EXP_SCALE)))
 
 
 def _states_joined(
@@ -272,8 +264,8 @@ def _terms_folded(
         else:
             # Raised seldom: each time rounds the sums, and costs an exponential. Else nothing waits for the greatest
             # (1.3 times as fast).
-            most = _same(top.type, -LOWEST[_float_bits(top.type)])
-            enough = _lesser_float(builder, most, builder.fadd(old, _same(old.type, RISE)))
+            most = _const(top.type, -LOWEST[_width(top.type)])
+            enough = _lesser_float(builder, most, builder.fadd(old, _const(old.type, RISE)))
             raised = builder.fcmp_ordered(">", top, enough)
             variables = [cgutils.alloca_once_value(builder, v) for v in (*sums, old, old, *terms)]
             with builder.if_then(_any(builder, raised), likely=False):
@@ -289,7 +281,7 @@ def _terms_folded(
         powers = [_exp_of(context, builder, fold, d) for d in depths]
         added = _widened(builder, sum_of(powers))
         sums = _states_added(
-            context, builder, sums, [added, *(_same(added.type, -0.0) for _ in sums[1:])]
+            context, builder, sums, [added, *(_const(added.type, -0.0) for _ in sums[1:])]
         )
         return [*sums, _widened(builder, top)]
     if operation == "squares" and fold.wide:
@@ -298,7 +290,7 @@ def _terms_folded(
 
         def squared(values: list[Any]) -> list[Any]:
             added = sum_of([builder.fmul(value, value) for value in values])
-            return [added, _same(added.type, -0.0)]
+            return [added, _const(added.type, -0.0)]
 
         def scaled() -> list[Any]:
             known = _known_scale(builder, state)
@@ -312,12 +304,15 @@ def _terms_folded(
         # As they are where squares come near neither the least nor the greatest double: 0.5 to 0.8 of the time.
         beyond = _unless_zero(builder, _beyond(builder, top, _CALM_POWER), top)
         bits = builder.or_(beyond, _differs(builder, state[-1], 1.0))
-        plain = [*_states_added(context, builder, state[:-1], squared(terms)), _same(top.type, 1.0)]
+        plain = [
+            *_states_added(context, builder, state[:-1], squared(terms)),
+            _const(top.type, 1.0),
+        ]
         return _or_else(builder, bits, plain, scaled)
 
     def leaf(i: int) -> list[Any]:
         value = term(i)
-        return [value, _same(value.type, -0.0)] if fold.wide else [value]
+        return [value, _const(value.type, -0.0)] if fold.wide else [value]
 
     def joined(a: list[Any], b: list[Any]) -> list[Any]:
         return _states_joined(context, builder, fold, a, b)
@@ -369,11 +364,11 @@ def _narrow(builder: Any, fold: Fold, state: list[Any]) -> list[Any]:
         return state
     if fold.operation == "product":
         return [
-            cgutils.alloca_once_value(builder, _same(mantissa.type.pointee, 1.0))
+            cgutils.alloca_once_value(builder, _const(mantissa.type.pointee, 1.0))
             for mantissa in state[::2]
         ]
     vectors = [_vector_of(ir.FloatType(), variable.type.pointee.count) for variable in state]
-    return [cgutils.alloca_once_value(builder, _same(vector, -0.0)) for vector in vectors]
+    return [cgutils.alloca_once_value(builder, _const(vector, -0.0)) for vector in vectors]
 
 
 def _join_narrow(

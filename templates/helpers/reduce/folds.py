@@ -11,7 +11,6 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from few_lanes import _few, _load_few
-from float_math import _same
 from fold import _DOUBLE, Fold, _bits_type, _rule_of, _vector_of
 from fold_product import _times_narrow, _within
 from fold_state import (
@@ -30,6 +29,7 @@ from fold_state import (
     _terms,
     _terms_folded,
 )
+from llvm import _const
 from loops import _tree
 from memory import _load_apart, _pointer, _prefetch, _prefetch_line
 from seldom import _beyond, _differs, _some_set
@@ -339,7 +339,7 @@ def is_settled(_context: Any, fold: Any, at: Any) -> Any:
             return ir.IntType(1)(0)
         zero = ir.IntType(64)(0)
         (keys,) = _loaded(builder, _places(builder, f, values[1], zero, zero, f.count))
-        greatest = ir.Constant(keys.type, [2 ** (f.bits - 1) - 1] * f.count)
+        greatest = _const(keys.type, 2 ** (f.bits - 1) - 1)
         return _any(builder, builder.icmp_signed("==", keys, greatest))
 
     return types.boolean(fold, types.int64), codegen
@@ -392,7 +392,7 @@ def _across_simply(
             put(_across(builder, states, joined))
         with otherwise:
             simple = _across(builder, [state[:-1] for state in states], simply)
-            put([*simple, _same(simple[0].type, last)])
+            put([*simple, _const(simple[0].type, last)])
     return [builder.load(variable) for variable in result]
 
 

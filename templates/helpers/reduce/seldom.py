@@ -8,8 +8,8 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from float_math import _same
 from fold import _bits_type
+from llvm import _const
 from vectors import _any
 
 _EXPONENT = 0x7FF << 52  # bits of a double's exponent
@@ -21,20 +21,20 @@ _CALM_POWER = 256
 def _beyond(builder: Any, value: Any, power: int) -> Any:
     """Bits of lanes: none where 2**-power <= |value| < 2**power, of which `power` is itself a power of two."""
     bits = builder.bitcast(value, _bits_type(value))
-    bits = builder.sub(bits, _same(bits.type, (1023 - power) << 52))
-    return builder.and_(bits, _same(bits.type, _EXPONENT & -(2 * power << 52)))
+    bits = builder.sub(bits, _const(bits.type, (1023 - power) << 52))
+    return builder.and_(bits, _const(bits.type, _EXPONENT & -(2 * power << 52)))
 
 
 def _unless_zero(builder: Any, bits: Any, value: Any) -> Any:
     """Bits of lanes, none where the value is 0."""
-    zero = builder.fcmp_ordered("==", value, _same(value.type, 0.0))
+    zero = builder.fcmp_ordered("==", value, _const(value.type, 0.0))
     return builder.select(zero, ir.Constant(bits.type, None), bits)
 
 
 def _differs(builder: Any, value: Any, constant: float) -> Any:
     """Bits in which lanes differ from a constant."""
     bits = _bits_type(value)
-    constant = builder.bitcast(_same(value.type, constant), bits)
+    constant = builder.bitcast(_const(value.type, constant), bits)
     return builder.xor(builder.bitcast(value, bits), constant)
 
 

@@ -12,6 +12,7 @@ from numba.extending import intrinsic
 
 from few_lanes import _few, _load_few
 from key_run import _lanes
+from llvm import _const, _least_integer
 from loops import _cases
 from memory import (
     VECTOR_BYTES,
@@ -23,7 +24,7 @@ from memory import (
     _splat,
     _store,
 )
-from order_key import Rule, _order_key, _rule, _sign
+from order_key import Rule, _order_key, _rule
 from planes import WRITTEN_OUT, _each_strip, _Planes
 from stores import _store_past
 from target import _by_single_rows, _zen
@@ -120,7 +121,7 @@ def search_rows(
         i64 = columns.type
         size = i64(width // 8)
         table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
-        lowest = _sign(vector.element)
+        lowest = _least_integer(vector.element)
         whole = builder.and_(columns, i64(-vector.count))
         end = builder.mul(whole, size)
         level = 1 if _zen(context) >= 5 else 2  # on Zen 5 0.75 to 1 of the time
@@ -243,7 +244,7 @@ def search_rows_apart(
                     builder.store(ir.Constant(vector, None), numbers)
                 with otherwise:
                     builder.store(builder.load(best_at, align=1), keys)
-                    builder.store(ir.Constant(vector, [-1] * vector.count), numbers)
+                    builder.store(_const(vector, -1), numbers)
             begin = builder.zext(fresh, i64)
             with cgutils.for_range_slice(builder, begin, rows, i64(1), i64) as (row, _):
                 new, old = keys_of(row), builder.load(keys)

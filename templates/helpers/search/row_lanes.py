@@ -13,9 +13,10 @@ from numba.extending import intrinsic
 from few_lanes import _few, _load_short
 from few_vectors import _each_of_few
 from key_run import _lanes
+from llvm import _const, _least_integer
 from loops import _tree
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
-from order_key import _floats_of, _order_key, _rule, _sign
+from order_key import _floats_of, _order_key, _rule
 from vectors import _any, _greater, _greatest_lane, _lesser
 
 LEAST_BY_FLOATS = 3  # whole vectors before the last of a row that is compared as floats: 1.1 of the time with fewer
@@ -61,7 +62,7 @@ def greatest_place(_context: Any, address: Any, n: Any, late: Any, rule: Any) ->
             few = _few(context, builder, vector, n)
             bits = _load_short(builder, address, few, vector)
             keys = _order_key(builder, bits, rule)
-            least = _splat(builder, _sign(vector.element), vector)
+            least = _least_integer(vector)
             key = _greatest_lane(builder, builder.select(few.mask, keys, least))
             equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
             found = _lane_bits(builder, builder.and_(few.mask, equal))
@@ -168,7 +169,7 @@ def greatest_place_of_many(
         # The last vector visited overlaps the one before it: no scalar tail.
         first = builder.select(late, last, i64(0))
         step = builder.select(late, i64(-VECTOR_BYTES), i64(VECTOR_BYTES))
-        one_by_one = ir.Constant(vector, [1] * vector.count)
+        one_by_one = _const(vector, 1)
         best, where = (cgutils.alloca_once(builder, vector) for _ in range(2))
 
         def bits(offset: Any) -> Any:
@@ -206,7 +207,7 @@ def greatest_place_of_many(
         def by_floats() -> Any:
             """Whether NaN is among them."""
             floats = _floats_of(vector)
-            flip = _splat(builder, builder.and_(rule.flip, _sign(rule.flip.type)), vector)
+            flip = _splat(builder, builder.and_(rule.flip, _least_integer(rule.flip.type)), vector)
             unordered = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
 
             def values(found: Any) -> Any:
@@ -234,7 +235,7 @@ def greatest_place_of_many(
         key = _greatest_lane(builder, builder.load(best))
         equal = builder.icmp_signed("==", builder.load(best), _splat(builder, key, vector))
         places = builder.load(where)
-        least = _splat(builder, _sign(vector.element), vector)
+        least = _least_integer(vector)
         backward = builder.select(equal, builder.sub(ir.Constant(vector, None), places), least)
         earliest = _greatest_lane(builder, backward)
         found = _lane_bits(

@@ -10,8 +10,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from key_run import _lanes
+from llvm import _least_integer
 from memory import VECTOR_BYTES, _pointer, _prefetch, _splat, _store
-from order_key import _order_key, _rule, _sign
+from order_key import _order_key, _rule
 from target import _target_has
 from transposing import UNIT_BYTES, _each_unit, _load_transposed, _unit
 from vectors import _greater
@@ -62,7 +63,7 @@ def search_transposed(
         i64 = n.type
         size = i64(element.width // 8)
         step = builder.mul(n, size)
-        lowest = _splat(builder, _sign(element), vector)
+        lowest = _least_integer(vector)
         keys = cgutils.alloca_once_value(builder, lowest)
         places = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
         ties = _splat(builder, late, ir.VectorType(ir.IntType(1), vector.count))

@@ -16,8 +16,9 @@ from numba.extending import intrinsic, models, register_model
 from constants import _constant
 from exact import _lost
 from few_lanes import _Few, _few, _load_few, _store_few
-from float_math import LOWEST, _exp, _greater_float, _log, _same
+from float_math import LOWEST, _exp, _greater_float, _log
 from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float
+from llvm import _const, _scalar
 from memory import (
     VECTOR_BYTES,
     _lanes_from,
@@ -158,7 +159,7 @@ def load_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any) ->
         bits = _float_lanes(context, builder, kind, bits)
         if few is None:
             return bits
-        return builder.select(few.mask, bits, _same(bits.type, float("-inf")))
+        return builder.select(few.mask, bits, _const(bits.type, float("-inf")))
 
     return lanes(kind, types.int64, step, count), codegen
 
@@ -178,7 +179,7 @@ def load_keys(_context: Any, kind: Any, address: Any, count: Any) -> Any:
         bits = _load_few(builder, _pointer(builder, address), few, vector)
         if few is not None:
             lowest = _MINUS_INF.get(kind, float("-inf"))
-            bits = builder.select(few.mask, bits, _same(vector, lowest))
+            bits = builder.select(few.mask, bits, _const(vector, lowest))
         return bits if lanes != _KEYS else _mirror(builder, bits)
 
     return lanes(kind, types.int64, count), codegen
@@ -192,8 +193,8 @@ def lowest_keys(_context: Any, kind: Any) -> Any:
     def codegen(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
         vector = _lanes_vector(lanes)
         if lanes == _KEYS:
-            return _mirror(builder, _same(vector, _MINUS_INF[kind] - 1))
-        return _same(vector, LOWEST[lanes.element.bitwidth])
+            return _mirror(builder, _const(vector, _MINUS_INF[kind] - 1))
+        return _const(vector, LOWEST[lanes.element.bitwidth])
 
     return lanes(kind), codegen
 
@@ -310,8 +311,7 @@ times = _binary("fmul")
 
 
 def _greater_element(builder: Any, a: Any, b: Any) -> Any:
-    element = a.type.element if isinstance(a.type, ir.VectorType) else a.type
-    if element == ir.IntType(16):
+    if _scalar(a.type) == ir.IntType(16):
         return builder.select(builder.icmp_signed(">", a, b), a, b)
     return _greater_float(builder, a, b)
 
@@ -345,7 +345,7 @@ def exceed(_context: Any, a: Any, b: Any) -> Any:
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         a, b = values
-        lanes = builder.fcmp_ordered(">", a, builder.fadd(b, _same(b.type, 1.0)))
+        lanes = builder.fcmp_ordered(">", a, builder.fadd(b, _const(b.type, 1.0)))
         bits = builder.bitcast(lanes, ir.IntType(lanes.type.count))
         return builder.icmp_unsigned("!=", bits, bits.type(0))
 

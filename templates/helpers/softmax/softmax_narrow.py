@@ -26,7 +26,8 @@ from float_lanes import (
     poke,
     splat,
 )
-from float_math import LOWEST, _greater_float, _same
+from float_math import LOWEST, _greater_float
+from llvm import _const
 from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _store, least, store_integer
 from softmax_result import factors_of, sum_added
 from strips import _place
@@ -85,7 +86,7 @@ def _load_positions(
         _kind, target, address, table, n, ahead, out = values
         i64 = n.type
         size = kind.bitwidth // 8
-        lowest = _same(_lanes_vector(lanes), LOWEST[lanes.element.bitwidth])
+        lowest = _const(_lanes_vector(lanes), LOWEST[lanes.element.bitwidth])
         tops = cgutils.alloca_once_value(builder, lowest)
 
         def load(first: Any, unit: Any) -> None:
