@@ -25,20 +25,16 @@ from memory import (
     _prefetch,
     _splat,
     _store,
+    _vector,
     element_size,
     least,
     most,
 )
 from order_key import _order_key, _rule
 from target import _bytes_ahead, _zen
-from vectors import _Extremes, _greater, _greatest_lane, _strips
+from vectors import _Extremes, _greater, _greatest_lane, _lane_bits, _strips
 
 UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
-
-
-def _lanes(element: Any) -> Any:
-    """The vector type of VECTOR_BYTES bytes."""
-    return ir.VectorType(element, VECTOR_BYTES * 8 // element.width)
 
 
 @intrinsic
@@ -51,7 +47,7 @@ def _greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         address, n = values[:2]
         rule = _rule(builder, signature, values)
-        vector = _lanes(rule.flip.type)
+        vector = _vector(rule.flip.type)
         i64 = n.type
         size = i64(vector.element.width // 8)
         start = _pointer(builder, address)
@@ -120,7 +116,7 @@ def _greatest_key_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         address, n = values[:2]
         rule = _rule(builder, signature, values)
-        vector = _lanes(rule.flip.type)
+        vector = _vector(rule.flip.type)
         few = _few(context, builder, vector, n)
         bits = _load_few(builder, _pointer(builder, address), few, vector)
         keys = _order_key(builder, bits, rule)
@@ -137,7 +133,7 @@ def _equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> An
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         address, n, key = values[:3]
         rule = _rule(builder, signature, values)
-        vector = _lanes(rule.flip.type)
+        vector = _vector(rule.flip.type)
         if vector.element.width < 64:
             key = builder.trunc(key, vector.element)
         pointer = _pointer(builder, address)
@@ -149,8 +145,7 @@ def _equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> An
             keys = _order_key(builder, _load_few(builder, pointer, few, vector), rule)
             equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
             equal = builder.and_(few.mask, equal)
-        bits = builder.bitcast(equal, ir.IntType(vector.count))
-        return builder.zext(bits, ir.IntType(64)) if vector.count < 64 else bits
+        return _lane_bits(builder, equal)
 
     return types.int64(types.int64, n, types.int64, rule), codegen
 
@@ -203,7 +198,7 @@ def pack(_context: Any, to: Any, address: Any, step: Any, n: Any, element: Any) 
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         to, address, step, n, element = values
-        vector = _lanes(element.type)
+        vector = _vector(element.type)
         size = n.type(element.type.width // 8)
 
         def copy(first: Any, load: Callable[[Any], Any]) -> None:

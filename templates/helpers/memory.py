@@ -17,6 +17,11 @@ from llvm import _call, _width
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
 
+def _vector(element: Any, registers: int = 1) -> Any:
+    """The vector type of VECTOR_BYTES bytes, or of so many times as many."""
+    return ir.VectorType(element, registers * VECTOR_BYTES * 8 // _width(element))
+
+
 def _splat(builder: Any, value: Any, type_: Any) -> Any:
     """The scalar `value` in every lane of the vector type `type_` (or itself for a scalar type)."""
     if not isinstance(type_, ir.VectorType):

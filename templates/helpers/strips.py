@@ -8,9 +8,8 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from few_lanes import _few, _has_masks
-from llvm import _width
 from loops import _prefer_small_code
-from memory import VECTOR_BYTES, _pointer, _splat
+from memory import _pointer, _splat
 from vectors import _lesser
 
 WIDEST = 2  # registers of a vector of states, at most
@@ -21,10 +20,6 @@ def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
     for number, step in steps:
         address = builder.add(address, builder.mul(number, step))
     return _pointer(builder, address)
-
-
-def _vector(element: Any, registers: int = 1) -> Any:
-    return ir.VectorType(element, registers * VECTOR_BYTES * 8 // _width(element))
 
 
 def _runs(

@@ -34,6 +34,16 @@ def _unless(builder: Any, flag: Any, type_: Any) -> Any:
     return builder.select(flag, type_(0), type_(-1))
 
 
+WORD_LANES = 64  # that a vector has at most: as many as a word has bits
+
+
+def _lane_bits(builder: Any, mask: Any) -> Any:
+    """A mask as the bits of a word."""
+    lanes = mask.type.count
+    bits = builder.bitcast(mask, ir.IntType(lanes))
+    return builder.zext(bits, ir.IntType(WORD_LANES)) if lanes < WORD_LANES else bits
+
+
 def _any(builder: Any, mask: Any) -> Any:
     """Whether a lane is True."""
     bits = builder.bitcast(mask, ir.IntType(mask.type.count))

@@ -213,6 +213,11 @@ def _constant(number: Callable[[Any], int]) -> Any:
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
 
+def _vector(element: Any, registers: int = 1) -> Any:
+    """The vector type of VECTOR_BYTES bytes, or of so many times as many."""
+    return ir.VectorType(element, registers * VECTOR_BYTES * 8 // _width(element))
+
+
 def _splat(builder: Any, value: Any, type_: Any) -> Any:
     """The scalar `value` in every lane of the vector type `type_` (or itself for a scalar type)."""
     if not isinstance(type_, ir.VectorType):
@@ -870,6 +875,9 @@ def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], 
         strip(whole, left)
 
 
+WORD_LANES = 64  # that a vector has at most: as many as a word has bits
+
+
 def _lesser(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.icmp_signed("<", a, b), a, b)
 
@@ -882,10 +890,6 @@ def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
     for number, step in steps:
         address = builder.add(address, builder.mul(number, step))
     return _pointer(builder, address)
-
-
-def _vector(element: Any, registers: int = 1) -> Any:
-    return ir.VectorType(element, registers * VECTOR_BYTES * 8 // _width(element))
 
 
 def _runs(

@@ -978,6 +978,9 @@ def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], 
         strip(whole, left)
 
 
+WORD_LANES = 64  # that a vector has at most: as many as a word has bits
+
+
 def _any(builder: Any, mask: Any) -> Any:
     """Whether a lane is True."""
     bits = builder.bitcast(mask, ir.IntType(mask.type.count))
@@ -1459,19 +1462,15 @@ def _constant_fold(context: Any, _builder: Any, _type: Any, _fold: Fold) -> Any:
     return context.get_dummy_value()
 
 
-def _vector_of(element: Any, count: int) -> Any:
-    return ir.VectorType(element, count)
-
-
 def _bits_type(value: Any) -> Any:
-    return _vector_of(ir.IntType(64), value.type.count)
+    return ir.VectorType(ir.IntType(64), value.type.count)
 
 
 def _widened(builder: Any, value: Any) -> Any:
     """Doubles of floats."""
     if value.type.element != ir.FloatType():
         return value
-    return builder.fpext(value, _vector_of(_DOUBLE, value.type.count))
+    return builder.fpext(value, ir.VectorType(_DOUBLE, value.type.count))
 
 
 def _rule_of(builder: Any, fold: Fold, rule: Any) -> tuple[Any, ...]:
@@ -1708,7 +1707,7 @@ def _terms(context: Any, builder: Any, fold: Fold, rule: tuple[Any, ...], bits: 
     if not fold.floats:
         if operation == "exponentials":
             convert = builder.uitofp if dtype.startswith("U") else builder.sitofp
-            return convert(bits, _vector_of(_DOUBLE, count))
+            return convert(bits, ir.VectorType(_DOUBLE, count))
         if operation == "squares":
             return builder.mul(bits, bits)
         if operation == "magnitudes":
@@ -1721,7 +1720,7 @@ def _terms(context: Any, builder: Any, fold: Fold, rule: tuple[Any, ...], bits: 
         value = _bfloat_to_float(builder, bits)
     else:
         single = ir.FloatType() if dtype == "FLOAT32" else _DOUBLE
-        value = builder.bitcast(bits, _vector_of(single, count))
+        value = builder.bitcast(bits, ir.VectorType(single, count))
     if operation in (*_ADDED, "product") and dtype != "FLOAT16":
         value = _widened(builder, value)
     if operation == "magnitudes" and _splits(context, fold):
@@ -1745,7 +1744,7 @@ def _blank(fold: Fold, type_: Any) -> Any:
 
 def _neutral(fold: Fold, count: int) -> list[Any]:
     """The state of no elements, in so many lanes."""
-    vector = _vector_of(fold.lane, count)
+    vector = ir.VectorType(fold.lane, count)
     if fold.lane != _DOUBLE:
         return [_blank(fold, vector)]
     zero = _const(vector, 0.0)
@@ -2017,7 +2016,7 @@ def _narrow(builder: Any, fold: Fold, state: list[Any]) -> list[Any]:
             cgutils.alloca_once_value(builder, _const(mantissa.type.pointee, 1.0))
             for mantissa in state[::2]
         ]
-    vectors = [_vector_of(ir.FloatType(), variable.type.pointee.count) for variable in state]
+    vectors = [ir.VectorType(ir.FloatType(), variable.type.pointee.count) for variable in state]
     return [cgutils.alloca_once_value(builder, _const(vector, -0.0)) for vector in vectors]
 
 
@@ -2040,16 +2039,11 @@ def _join_narrow(
         builder.store(value, variable)
 
 
-def _part(builder: Any, a: Any, b: Any, places: list[int]) -> Any:
-    order = ir.Constant(_vector_of(ir.IntType(32), len(places)), places)
-    return builder.shuffle_vector(a, b, order)
-
-
 def _everywhere(builder: Any, value: Any) -> Any:
     """The greatest lane in all lanes."""
     step = value.type.count // 2
     while step:
-        other = _part(builder, value, value, [i ^ step for i in range(value.type.count)])
+        other = _shuffled(builder, value, value, [i ^ step for i in range(value.type.count)])
         value = _greater_float(builder, value, other)
         step //= 2
     return value
@@ -2059,7 +2053,7 @@ def _places(builder: Any, fold: Fold, at: Any, gap: Any, lane: Any, count: int) 
     """Pointers to `count` lanes of each array of a state."""
     i64 = ir.IntType(64)
     address = builder.add(at, builder.mul(lane, i64(fold.lane_bytes)))
-    vector = _vector_of(fold.lane, count)
+    vector = ir.VectorType(fold.lane, count)
     return [
         builder.inttoptr(builder.add(address, builder.mul(gap, i64(a))), vector.as_pointer())
         for a in range(fold.arrays)
@@ -2151,7 +2145,7 @@ def _fold_part(
     few = None
     if count is not None:
         # The mask of at most 64 lanes: numbers of 8 bits will do.
-        few = _few(context, builder, _vector_of(ir.IntType(8), fold.count), count)
+        few = _few(context, builder, ir.VectorType(ir.IntType(8), fold.count), count)
     if fold.operation == "greatest" and fold.floats and rows > 1:
         key = _greatest_of_floats(builder, fold, rule, [load(i, few) for i in range(rows)])
         if few is not None:
@@ -2165,9 +2159,9 @@ def _fold_part(
         values = []
         for first in range(0, fold.count, width):
             places = list(range(first, first + width))
-            value = _terms(context, builder, fold, rule, _part(builder, bits, bits, places))
+            value = _terms(context, builder, fold, rule, _shuffled(builder, bits, bits, places))
             if few is not None:
-                wanted = _part(builder, few.mask, few.mask, places)
+                wanted = _shuffled(builder, few.mask, few.mask, places)
                 value = builder.select(wanted, value, _blank(fold, value.type))
             values.append(value)
         return values
@@ -2213,7 +2207,7 @@ def _greatest_of_floats(builder: Any, fold: Fold, rule: tuple[Any, ...], rows: l
 
 
 def _load_row(builder: Any, fold: Fold, pointer: Any, few: Any) -> Any:
-    return _load_few(builder, pointer, few, _vector_of(fold.element, fold.count))
+    return _load_few(builder, pointer, few, ir.VectorType(fold.element, fold.count))
 
 
 @intrinsic
@@ -2394,7 +2388,7 @@ def fold_scattered(
                 if fetches:
                     _prefetch_line(builder, start, ahead, number)
                 first = builder.add(start, builder.load(builder.gep(table, [number])))
-                return _load_apart(builder, first, step, _vector_of(f.element, f.count), count)
+                return _load_apart(builder, first, step, ir.VectorType(f.element, f.count), count)
 
             _fold_few(context, builder, f, rule, fresh, places, rows, row, count)
 
@@ -2431,7 +2425,7 @@ def _across(builder: Any, states: list[list[Any]], joined: _Join) -> list[Any]:
     """GROUPS states across their lanes, one for each; `joined` of two, so many of whose lanes are of one group."""
 
     def parts(a: list[Any], b: list[Any], places: list[int]) -> list[Any]:
-        return [_part(builder, *pair, places) for pair in zip(a, b, strict=True)]
+        return [_shuffled(builder, *pair, places) for pair in zip(a, b, strict=True)]
 
     def group(state: list[Any]) -> list[Any]:
         """GROUPS lanes of one group."""
@@ -2463,7 +2457,7 @@ def _across_simply(
 
     0.75 of the time in short rows.
     """
-    result = [cgutils.alloca_once(builder, _vector_of(_DOUBLE, GROUPS)) for _ in states[0]]
+    result = [cgutils.alloca_once(builder, ir.VectorType(_DOUBLE, GROUPS)) for _ in states[0]]
 
     def put(state: list[Any]) -> None:
         for variable, value in zip(result, state, strict=True):
@@ -2758,7 +2752,7 @@ def fold_planes(
                 places = _places(builder, f, at, gap, lane, f.count)
                 _stored(builder, places, state)
 
-            _each_strip(context, builder, planes, _vector_of(f.element, f.count), strip)
+            _each_strip(context, builder, planes, ir.VectorType(f.element, f.count), strip)
 
         # Few rows of other folds go through reduce_planes.
         cases = WRITTEN_OUT if f.finished_apart else ()
@@ -2808,7 +2802,7 @@ def _power_of_two(builder: Any, exponent: Any) -> Any:
     """2**exponent, for exponents of normal numbers."""
     bits = builder.add(exponent, _const(exponent.type, 1023))
     bits = builder.shl(bits, _const(bits.type, 52))
-    return builder.bitcast(bits, _vector_of(_DOUBLE, bits.type.count))
+    return builder.bitcast(bits, ir.VectorType(_DOUBLE, bits.type.count))
 
 
 def _clamped(builder: Any, value: Any, least: int, most: int) -> Any:
@@ -2873,7 +2867,7 @@ class _Finish:
         """Doubles cut to whole numbers of the element's type; what is none of its numbers to the nearest, NaN to the
         least."""
         builder, fold = self.builder, self.fold
-        result = _vector_of(fold.element, value.type.count)
+        result = ir.VectorType(fold.element, value.type.count)
         name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{_letters(result)}.{_letters(value.type)}"
         number = _call(builder, name, result, value)
         least = _const(result, -(2 ** (fold.bits - 1)) if signed else 0)
@@ -2882,7 +2876,7 @@ class _Finish:
     def _integer(self, value: Any, signed: bool) -> Any:
         """Of sums of integers."""
         builder, fold = self.builder, self.fold
-        doubles = _vector_of(_DOUBLE, value.type.count)
+        doubles = ir.VectorType(_DOUBLE, value.type.count)
         convert = builder.sitofp if signed else builder.uitofp
 
         def mean(sums: Any) -> Any:
@@ -2933,7 +2927,7 @@ class _Finish:
         if fold.dtype == "FLOAT64":
             return value
         if fold.dtype == "FLOAT32":
-            return builder.fptrunc(value, _vector_of(ir.FloatType(), value.type.count))
+            return builder.fptrunc(value, ir.VectorType(ir.FloatType(), value.type.count))
         return _to_16_bits(self.context, builder, value, half=fold.dtype == "FLOAT16")
 
 
@@ -2958,7 +2952,7 @@ def finish(
         size = i64(f.bits // 8)
         adjoining = builder.icmp_signed("==", step, size)
         lanes = f.count if f.operation == "greatest" else GROUPS
-        block = _vector_of(f.element, lanes)
+        block = ir.VectorType(f.element, lanes)
         buffer = cgutils.alloca_once(builder, block)
         with cgutils.for_range_slice(builder, i64(0), count, i64(lanes), i64) as (lane, _):
             elements = finished(_loaded(builder, _places(builder, f, at, gap, lane, lanes)))
@@ -3032,7 +3026,7 @@ def reduce_planes(
             return context.get_dummy_value()
         planes = _Planes(*rest)
         finished = _Finish(context, builder, f, rule)
-        vector = _vector_of(f.element, f.count)
+        vector = ir.VectorType(f.element, f.count)
 
         def planes_of(rows: Any) -> None:
             def strip(plane: Any, column: Any, few: Any, load: Callable[[Any], Any]) -> None:
@@ -3076,7 +3070,7 @@ def _fold_short(
     """
     i64 = runs.n.type
     rule = _rule_of(builder, fold, rule)
-    vector = _vector_of(fold.element, fold.count)
+    vector = ir.VectorType(fold.element, fold.count)
     before = builder.and_(builder.sub(runs.n, i64(1)), i64(-fold.count))  # the last vector
     rest = builder.sub(runs.n, before)
     behind = builder.mul(before, i64(fold.bits // 8))
@@ -3282,10 +3276,10 @@ def _last_vectors(
     """The bits of the last vector of each run, and the lanes that are not those of a vector before it."""
     i64 = runs.n.type
     lanes, size = i64(fold.count), i64(fold.bits // 8)
-    vector = _vector_of(fold.element, fold.count)
-    numbers = ir.Constant(_vector_of(i64, fold.count), list(range(fold.count)))
+    vector = ir.VectorType(fold.element, fold.count)
+    numbers = ir.Constant(ir.VectorType(i64, fold.count), list(range(fold.count)))
     bits = [cgutils.alloca_once(builder, vector) for _ in starts]
-    wanted = cgutils.alloca_once(builder, _vector_of(ir.IntType(1), fold.count))
+    wanted = cgutils.alloca_once(builder, ir.VectorType(ir.IntType(1), fold.count))
 
     def whole() -> None:
         """It ends where the run does, and so overlaps the vector before it."""
@@ -3315,7 +3309,7 @@ def _states_of_runs(
 ) -> list[tuple[list[Any], Any]]:
     """The state of each of GROUPS runs, and lanes as _RunFold has them; behind the last run there are any."""
     i64 = runs.n.type
-    vector = _vector_of(fold.element, fold.count)
+    vector = ir.VectorType(fold.element, fold.count)
     size = fold.bits // 8
     starts = []
     address, last = runs.address, builder.sub(runs.count, i64(1))
@@ -3540,7 +3534,7 @@ def fold_run(
                     builder.store(_greater(builder, builder.load(state[0]), key), state[0])
 
         def scattered() -> None:
-            vector = _vector_of(f.element, f.count)
+            vector = ir.VectorType(f.element, f.count)
 
             def strip(position: Any, count: Any) -> None:
                 first = builder.add(address, builder.mul(position, step))

@@ -266,6 +266,11 @@ def _constant(number: Callable[[Any], int]) -> Any:
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
 
+def _vector(element: Any, registers: int = 1) -> Any:
+    """The vector type of VECTOR_BYTES bytes, or of so many times as many."""
+    return ir.VectorType(element, registers * VECTOR_BYTES * 8 // _width(element))
+
+
 def _splat(builder: Any, value: Any, type_: Any) -> Any:
     """The scalar `value` in every lane of the vector type `type_` (or itself for a scalar type)."""
     if not isinstance(type_, ir.VectorType):
@@ -945,6 +950,16 @@ def _unless(builder: Any, flag: Any, type_: Any) -> Any:
     return builder.select(flag, type_(0), type_(-1))
 
 
+WORD_LANES = 64  # that a vector has at most: as many as a word has bits
+
+
+def _lane_bits(builder: Any, mask: Any) -> Any:
+    """A mask as the bits of a word."""
+    lanes = mask.type.count
+    bits = builder.bitcast(mask, ir.IntType(lanes))
+    return builder.zext(bits, ir.IntType(WORD_LANES)) if lanes < WORD_LANES else bits
+
+
 def _any(builder: Any, mask: Any) -> Any:
     """Whether a lane is True."""
     bits = builder.bitcast(mask, ir.IntType(mask.type.count))
@@ -1019,217 +1034,6 @@ def prefer_wide_vectors(_context: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(), codegen
-
-
-UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
-
-
-def _lanes(element: Any) -> Any:
-    """The vector type of VECTOR_BYTES bytes."""
-    return ir.VectorType(element, VECTOR_BYTES * 8 // element.width)
-
-
-@intrinsic
-def _greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
-    """The greatest key of n contiguous elements, n at least one vector.
-
-    The last vector overlaps the one before it: no scalar tail.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n = values[:2]
-        rule = _rule(builder, signature, values)
-        vector = _lanes(rule.flip.type)
-        i64 = n.type
-        size = i64(vector.element.width // 8)
-        start = _pointer(builder, address)
-        last = builder.mul(builder.sub(n, i64(vector.count)), size)
-        ahead = None
-        if _zen(context) >= 5 and vector.element.width > 8:
-            # 0.7 to 0.85 of the time beyond the second-level cache; runs of bytes often end at the greatest there is.
-            ahead = i64(_bytes_ahead(context))
-
-        def load(offset: Any) -> Any:
-            return _load(builder, builder.gep(start, [offset]), vector)
-
-        def each(take: Callable[[list[Any]], None]) -> None:
-            """Take the bits of all vectors, several at once.
-
-            Upwards, as processors fetch by themselves; Zen 5 is asked, too.
-            """
-
-            def visit(offsets: list[Any]) -> None:
-                if ahead is not None:
-                    for offset in offsets:
-                        _prefetch(builder, builder.gep(start, [builder.add(offset, ahead)]), 1)
-                take([load(offset) for offset in offsets])
-
-            position = i64(0)
-            for vectors in (UNROLLED, 1):
-                stride = i64(vectors * VECTOR_BYTES)
-                end = builder.and_(builder.mul(n, size), builder.neg(stride))
-                with cgutils.for_range_slice(builder, position, end, stride, i64) as (offset, _):
-                    visit([builder.add(offset, i64(i * VECTOR_BYTES)) for i in range(vectors)])
-                position = end
-            visit([last])
-
-        best = cgutils.alloca_once(builder, vector)
-
-        def by_keys() -> None:
-            builder.store(_order_key(builder, load(i64(0)), rule), best)
-
-            def take(rows: list[Any]) -> None:
-                key = builder.load(best)
-                for bits in rows:
-                    key = _greater(builder, key, _order_key(builder, bits, rule))
-                builder.store(key, best)
-
-            each(take)
-
-        if rule.inf is None:
-            by_keys()
-            return _greatest_lane(builder, builder.load(best))
-
-        extremes = _Extremes(builder, load(i64(0)))
-        each(extremes.more)
-        bits, some_nan = extremes.greatest(rule.flip, rule.inf)
-        builder.store(_order_key(builder, bits, rule), best)
-        with builder.if_then(some_nan, likely=False):
-            by_keys()
-        return _greatest_lane(builder, builder.load(best))
-
-    return rule[0](types.int64, types.int64, rule), codegen
-
-
-@intrinsic
-def _greatest_key_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
-    """The greatest key of n contiguous elements, n at most one vector."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n = values[:2]
-        rule = _rule(builder, signature, values)
-        vector = _lanes(rule.flip.type)
-        few = _few(context, builder, vector, n)
-        bits = _load_few(builder, _pointer(builder, address), few, vector)
-        keys = _order_key(builder, bits, rule)
-        least = _least_integer(vector)
-        return _greatest_lane(builder, builder.select(few.mask, keys, least))
-
-    return rule[0](types.int64, types.int64, rule), codegen
-
-
-@intrinsic
-def _equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any:
-    """Bit i: the key of element i equals `key`. n elements, or a whole vector where n is None."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, key = values[:3]
-        rule = _rule(builder, signature, values)
-        vector = _lanes(rule.flip.type)
-        if vector.element.width < 64:
-            key = builder.trunc(key, vector.element)
-        pointer = _pointer(builder, address)
-        if signature.args[1] == types.none:
-            keys = _order_key(builder, _load(builder, pointer, vector), rule)
-            equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
-        else:
-            few = _few(context, builder, vector, n)
-            keys = _order_key(builder, _load_few(builder, pointer, few, vector), rule)
-            equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
-            equal = builder.and_(few.mask, equal)
-        bits = builder.bitcast(equal, ir.IntType(vector.count))
-        return builder.zext(bits, ir.IntType(64)) if vector.count < 64 else bits
-
-    return types.int64(types.int64, n, types.int64, rule), codegen
-
-
-@intrinsic
-def _lowest_bit(_context: Any, mask: Any) -> Any:
-    """Number of the lowest bit set in a mask that is not 0."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return builder.cttz(values[0], ir.IntType(1)(1))
-
-    return types.int64(types.int64), codegen
-
-
-@intrinsic
-def _highest_bit(_context: Any, mask: Any) -> Any:
-    """Number of the highest bit set in a mask that is not 0."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return builder.sub(ir.IntType(64)(63), builder.ctlz(values[0], ir.IntType(1)(1)))
-
-    return types.int64(types.int64), codegen
-
-
-@helper
-def _find_key(address, n, key, late, rule):
-    """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
-    size = element_size(rule.flip)
-    lanes = VECTOR_BYTES // size
-    position = n - lanes if late else 0
-    while True:
-        mask = _equal_lanes(address + position * size, None, key, rule)
-        if late:
-            if mask != 0:
-                return position + _highest_bit(mask)
-            if position == 0:
-                return 0
-            position = most(position - lanes, 0)
-        else:
-            if mask != 0:
-                return position + _lowest_bit(mask)
-            if position == n - lanes:
-                return 0  # only if another thread changed the input meanwhile
-            position = least(position + lanes, n - lanes)
-
-
-@intrinsic
-def pack(_context: Any, to: Any, address: Any, step: Any, n: Any, element: Any) -> Any:
-    """Copy n elements that lie `step` bytes apart to `to`, where they adjoin."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        to, address, step, n, element = values
-        vector = _lanes(element.type)
-        size = n.type(element.type.width // 8)
-
-        def copy(first: Any, load: Callable[[Any], Any]) -> None:
-            bits = load(builder.add(address, builder.mul(first, step)))
-            _store(builder, bits, _pointer(builder, to, builder.mul(first, size)))
-
-        def strip(first: Any, count: Any) -> None:
-            if count is None:
-                copy(first, lambda source: _load_apart(builder, source, step, vector))
-                return
-            with cgutils.for_range(builder, count) as rest:
-                number = builder.add(first, rest.index)
-                copy(number, lambda source: _load(builder, _pointer(builder, source), element.type))
-
-        _strips(builder, vector.count, n, strip)
-        return context.get_dummy_value()
-
-    i64 = types.int64
-    return types.void(i64, i64, i64, i64, element), codegen
-
-
-@helper
-def run_key(address, n, rule):
-    """The greatest key of n contiguous elements."""
-    if n >= VECTOR_BYTES // element_size(rule.flip):
-        return _greatest_key(address, n, rule)
-    return _greatest_key_lane(address, n, rule)
-
-
-@helper
-def place_in_run(address, n, key, late, rule):
-    """Position of the first (`late`: last) of n contiguous elements whose key is `key`."""
-    if n >= VECTOR_BYTES // element_size(rule.flip):
-        return _find_key(address, n, key, late, rule)
-    mask = _equal_lanes(address, n, key, rule)
-    if mask == 0:
-        return 0  # only if another thread changed the input meanwhile
-    return _highest_bit(mask) if late else _lowest_bit(mask)
 
 
 WRITTEN_OUT = (2, 3, 4)  # rows of planes that are read down without a loop: in 0.5 to 1 of the time
@@ -1385,7 +1189,7 @@ def search_rows(
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         best, where, address, offsets, rows, ahead, columns, fresh, singly = values[:9]
         rule = _rule(builder, signature, values)
-        vector = _lanes(rule.flip.type)
+        vector = _vector(rule.flip.type)
         width = vector.element.width
         single = _by_single_rows(context)
         i64 = columns.type
@@ -1487,7 +1291,7 @@ def search_rows_apart(
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         best, where, address, offsets, rows, columns, step, ahead, fresh = values[:9]
         rule = _rule(builder, signature, values)
-        vector = _lanes(rule.flip.type)
+        vector = _vector(rule.flip.type)
         width = vector.element.width
         i64 = columns.type
         table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
@@ -1587,7 +1391,7 @@ def search_planes(
         best, where, *rest = values[:-1]
         rule = _rule(builder, signature, values)
         planes = _Planes(*rest)
-        vector = _lanes(rule.flip.type)
+        vector = _vector(rule.flip.type)
         size = planes.columns.type(vector.element.width // 8)
 
         def planes_of(rows: Any) -> None:
@@ -1837,6 +1641,211 @@ def _each_of_few(
     _cases(builder, vectors, tuple(range(2, _few_vectors(context, width) + 1)), of_vectors)
 
 
+UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
+
+
+@intrinsic
+def _greatest_key(_context: Any, address: Any, n: Any, rule: Any) -> Any:
+    """The greatest key of n contiguous elements, n at least one vector.
+
+    The last vector overlaps the one before it: no scalar tail.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        address, n = values[:2]
+        rule = _rule(builder, signature, values)
+        vector = _vector(rule.flip.type)
+        i64 = n.type
+        size = i64(vector.element.width // 8)
+        start = _pointer(builder, address)
+        last = builder.mul(builder.sub(n, i64(vector.count)), size)
+        ahead = None
+        if _zen(context) >= 5 and vector.element.width > 8:
+            # 0.7 to 0.85 of the time beyond the second-level cache; runs of bytes often end at the greatest there is.
+            ahead = i64(_bytes_ahead(context))
+
+        def load(offset: Any) -> Any:
+            return _load(builder, builder.gep(start, [offset]), vector)
+
+        def each(take: Callable[[list[Any]], None]) -> None:
+            """Take the bits of all vectors, several at once.
+
+            Upwards, as processors fetch by themselves; Zen 5 is asked, too.
+            """
+
+            def visit(offsets: list[Any]) -> None:
+                if ahead is not None:
+                    for offset in offsets:
+                        _prefetch(builder, builder.gep(start, [builder.add(offset, ahead)]), 1)
+                take([load(offset) for offset in offsets])
+
+            position = i64(0)
+            for vectors in (UNROLLED, 1):
+                stride = i64(vectors * VECTOR_BYTES)
+                end = builder.and_(builder.mul(n, size), builder.neg(stride))
+                with cgutils.for_range_slice(builder, position, end, stride, i64) as (offset, _):
+                    visit([builder.add(offset, i64(i * VECTOR_BYTES)) for i in range(vectors)])
+                position = end
+            visit([last])
+
+        best = cgutils.alloca_once(builder, vector)
+
+        def by_keys() -> None:
+            builder.store(_order_key(builder, load(i64(0)), rule), best)
+
+            def take(rows: list[Any]) -> None:
+                key = builder.load(best)
+                for bits in rows:
+                    key = _greater(builder, key, _order_key(builder, bits, rule))
+                builder.store(key, best)
+
+            each(take)
+
+        if rule.inf is None:
+            by_keys()
+            return _greatest_lane(builder, builder.load(best))
+
+        extremes = _Extremes(builder, load(i64(0)))
+        each(extremes.more)
+        bits, some_nan = extremes.greatest(rule.flip, rule.inf)
+        builder.store(_order_key(builder, bits, rule), best)
+        with builder.if_then(some_nan, likely=False):
+            by_keys()
+        return _greatest_lane(builder, builder.load(best))
+
+    return rule[0](types.int64, types.int64, rule), codegen
+
+
+@intrinsic
+def _greatest_key_lane(_context: Any, address: Any, n: Any, rule: Any) -> Any:
+    """The greatest key of n contiguous elements, n at most one vector."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        address, n = values[:2]
+        rule = _rule(builder, signature, values)
+        vector = _vector(rule.flip.type)
+        few = _few(context, builder, vector, n)
+        bits = _load_few(builder, _pointer(builder, address), few, vector)
+        keys = _order_key(builder, bits, rule)
+        least = _least_integer(vector)
+        return _greatest_lane(builder, builder.select(few.mask, keys, least))
+
+    return rule[0](types.int64, types.int64, rule), codegen
+
+
+@intrinsic
+def _equal_lanes(_context: Any, address: Any, n: Any, key: Any, rule: Any) -> Any:
+    """Bit i: the key of element i equals `key`. n elements, or a whole vector where n is None."""
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        address, n, key = values[:3]
+        rule = _rule(builder, signature, values)
+        vector = _vector(rule.flip.type)
+        if vector.element.width < 64:
+            key = builder.trunc(key, vector.element)
+        pointer = _pointer(builder, address)
+        if signature.args[1] == types.none:
+            keys = _order_key(builder, _load(builder, pointer, vector), rule)
+            equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
+        else:
+            few = _few(context, builder, vector, n)
+            keys = _order_key(builder, _load_few(builder, pointer, few, vector), rule)
+            equal = builder.icmp_signed("==", keys, _splat(builder, key, vector))
+            equal = builder.and_(few.mask, equal)
+        return _lane_bits(builder, equal)
+
+    return types.int64(types.int64, n, types.int64, rule), codegen
+
+
+@intrinsic
+def _lowest_bit(_context: Any, mask: Any) -> Any:
+    """Number of the lowest bit set in a mask that is not 0."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.cttz(values[0], ir.IntType(1)(1))
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def _highest_bit(_context: Any, mask: Any) -> Any:
+    """Number of the highest bit set in a mask that is not 0."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.sub(ir.IntType(64)(63), builder.ctlz(values[0], ir.IntType(1)(1)))
+
+    return types.int64(types.int64), codegen
+
+
+@helper
+def _find_key(address, n, key, late, rule):
+    """Position of the first (`late`: last) of n contiguous elements, at least one vector, whose key is `key`."""
+    size = element_size(rule.flip)
+    lanes = VECTOR_BYTES // size
+    position = n - lanes if late else 0
+    while True:
+        mask = _equal_lanes(address + position * size, None, key, rule)
+        if late:
+            if mask != 0:
+                return position + _highest_bit(mask)
+            if position == 0:
+                return 0
+            position = most(position - lanes, 0)
+        else:
+            if mask != 0:
+                return position + _lowest_bit(mask)
+            if position == n - lanes:
+                return 0  # only if another thread changed the input meanwhile
+            position = least(position + lanes, n - lanes)
+
+
+@intrinsic
+def pack(_context: Any, to: Any, address: Any, step: Any, n: Any, element: Any) -> Any:
+    """Copy n elements that lie `step` bytes apart to `to`, where they adjoin."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        to, address, step, n, element = values
+        vector = _vector(element.type)
+        size = n.type(element.type.width // 8)
+
+        def copy(first: Any, load: Callable[[Any], Any]) -> None:
+            bits = load(builder.add(address, builder.mul(first, step)))
+            _store(builder, bits, _pointer(builder, to, builder.mul(first, size)))
+
+        def strip(first: Any, count: Any) -> None:
+            if count is None:
+                copy(first, lambda source: _load_apart(builder, source, step, vector))
+                return
+            with cgutils.for_range(builder, count) as rest:
+                number = builder.add(first, rest.index)
+                copy(number, lambda source: _load(builder, _pointer(builder, source), element.type))
+
+        _strips(builder, vector.count, n, strip)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(i64, i64, i64, i64, element), codegen
+
+
+@helper
+def run_key(address, n, rule):
+    """The greatest key of n contiguous elements."""
+    if n >= VECTOR_BYTES // element_size(rule.flip):
+        return _greatest_key(address, n, rule)
+    return _greatest_key_lane(address, n, rule)
+
+
+@helper
+def place_in_run(address, n, key, late, rule):
+    """Position of the first (`late`: last) of n contiguous elements whose key is `key`."""
+    if n >= VECTOR_BYTES // element_size(rule.flip):
+        return _find_key(address, n, key, late, rule)
+    mask = _equal_lanes(address, n, key, rule)
+    if mask == 0:
+        return 0  # only if another thread changed the input meanwhile
+    return _highest_bit(mask) if late else _lowest_bit(mask)
+
+
 @intrinsic
 def zero_bytes(_context: Any, address: Any, count: Any) -> Any:
     """Set `count` contiguous bytes to 0, 1 at least.
@@ -1946,7 +1955,7 @@ def store_one_hot(_context: Any, address: Any, n: Any, place: Any, mark: Any, fl
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         address, n, place, mark, flip = values
-        vector = _lanes(flip.type)
+        vector = _vector(flip.type)
         bits = _marked(builder, ir.Constant(vector, list(range(vector.count))), place, mark)
         pointer = _pointer(builder, address)
         full = builder.icmp_signed("==", n, n.type(vector.count))
@@ -1969,7 +1978,7 @@ def store_one_hot_of_few(
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         address, n, place, mark, flip = values
-        vector = _lanes(flip.type)
+        vector = _vector(flip.type)
         numbers = ir.Constant(vector, list(range(vector.count)))
 
         def store(places: list[Any]) -> None:
@@ -1991,7 +2000,7 @@ def _stream_one_hot(_context: Any, line: Any, place: Any, mark: Any, flip: Any) 
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         line, place, mark, flip = values
-        vector = _lanes(flip.type)
+        vector = _vector(flip.type)
         numbers = ir.Constant(vector, list(range(vector.count)))
         bits = _marked(builder, numbers, place, mark)
         _stream(builder, bits, _pointer(builder, line), VECTOR_BYTES)
@@ -2009,7 +2018,7 @@ def _mark_few(
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         address, n, places, number, mark, flip = values
-        vector = _lanes(flip.type)
+        vector = _vector(flip.type)
         bits = _marked(builder, _load(builder, _pointer(builder, places), vector), number, mark)
         few = _few(context, builder, vector, n)
         _store_few(builder, bits, _pointer(builder, address), few)
@@ -2034,7 +2043,7 @@ def _mark_vectors(
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         address, count, places, number, mark, stream, flip = values
-        vector = _lanes(flip.type)
+        vector = _vector(flip.type)
         i64 = count.type
         stop = builder.mul(count, i64(VECTOR_BYTES))
         with builder.if_else(stream) as branches:
@@ -2092,7 +2101,7 @@ def mark_planes(
         out, out_step, out_row_step, last, blanks, mark, *rest = values[:-1]
         rule = _rule(builder, signature, values)
         planes = _Planes(*rest)
-        vector = _lanes(rule.flip.type)
+        vector = _vector(rule.flip.type)
         i64 = planes.columns.type
         size = i64(vector.element.width // 8)
         bottom = builder.sub(planes.rows, i64(1))
@@ -2285,14 +2294,6 @@ def _each_unit(builder: Any, n: Any, unit: Any, body: Callable[[Any], None]) -> 
 
 
 LEAST_BY_FLOATS = 3  # whole vectors before the last of a row that is compared as floats: 1.1 of the time with fewer
-MOST_LANES = 64  # of a word
-
-
-def _lane_bits(builder: Any, mask: Any) -> Any:
-    """A mask of at most MOST_LANES lanes as the bits of a word."""
-    lanes, word = mask.type.count, ir.IntType(MOST_LANES)
-    bits = builder.bitcast(mask, ir.IntType(lanes))
-    return builder.zext(bits, word) if lanes < MOST_LANES else bits
 
 
 def _lowest(builder: Any, word: Any) -> Any:
@@ -2300,7 +2301,7 @@ def _lowest(builder: Any, word: Any) -> Any:
 
 
 def _highest(builder: Any, word: Any) -> Any:
-    return builder.sub(word.type(MOST_LANES - 1), builder.ctlz(word, ir.IntType(1)(0)))
+    return builder.sub(word.type(WORD_LANES - 1), builder.ctlz(word, ir.IntType(1)(0)))
 
 
 def _end(builder: Any, word: Any, late: Any) -> Any:
@@ -2334,7 +2335,7 @@ def greatest_place(_context: Any, address: Any, n: Any, late: Any, rule: Any) ->
             builder.store(_end(builder, found, late), found_place)
             builder.store(builder.sext(key, i64) if key.type.width < 64 else key, found_key)
 
-        full = _lanes(rule.flip.type)
+        full = _vector(rule.flip.type)
         half = ir.VectorType(full.element, full.count // 2)
         fits = builder.icmp_signed("<=", n, i64(half.count))
         with builder.if_else(fits) as (then, otherwise):
@@ -2362,7 +2363,7 @@ def greatest_place_of_few(
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         address, n, ahead, late = values[:4]
         rule = _rule(builder, signature, values)
-        vector = _lanes(rule.flip.type)
+        vector = _vector(rule.flip.type)
         i64, lanes = n.type, vector.count
         found_key, found_place = (cgutils.alloca_once(builder, i64) for _ in range(2))
 
@@ -2379,7 +2380,7 @@ def greatest_place_of_few(
             wanted = _splat(builder, key, vector)
             found = [_lane_bits(builder, builder.icmp_signed("==", own, wanted)) for own in keys]
             # Words of as many vectors as fit; the last vector, which may overlap, has one of its own.
-            words, each = [], MOST_LANES // lanes
+            words, each = [], WORD_LANES // lanes
             for first in range(0, len(found) - 1, each):
                 together = found[first : min(first + each, len(found) - 1)]
                 word = together[0]
@@ -2426,7 +2427,7 @@ def greatest_place_of_many(
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         address, n, ahead, late = values[:4]
         rule = _rule(builder, signature, values)
-        vector = _lanes(rule.flip.type)
+        vector = _vector(rule.flip.type)
         i64 = n.type
         width = vector.element.width
         start = _pointer(builder, address)
@@ -2757,7 +2758,7 @@ def search_transposed(
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         best, where, address, n, ahead, late = values[:6]
         rule = _rule(builder, signature, values)
-        vector = _lanes(rule.flip.type)
+        vector = _vector(rule.flip.type)
         unit, element = _unit(vector), vector.element
         i64 = n.type
         size = i64(element.width // 8)

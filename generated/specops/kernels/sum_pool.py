@@ -230,6 +230,11 @@ def _constant(number: Callable[[Any], int]) -> Any:
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
 
+def _vector(element: Any, registers: int = 1) -> Any:
+    """The vector type of VECTOR_BYTES bytes, or of so many times as many."""
+    return ir.VectorType(element, registers * VECTOR_BYTES * 8 // _width(element))
+
+
 def _splat(builder: Any, value: Any, type_: Any) -> Any:
     """The scalar `value` in every lane of the vector type `type_` (or itself for a scalar type)."""
     if not isinstance(type_, ir.VectorType):
@@ -1114,6 +1119,9 @@ def _store_past(builder: Any, value: Any, start: Any, first: Any, few: Any, past
             _store_lanes(builder, value, start, first, None)
 
 
+WORD_LANES = 64  # that a vector has at most: as many as a word has bits
+
+
 def _any(builder: Any, mask: Any) -> Any:
     """Whether a lane is True."""
     bits = builder.bitcast(mask, ir.IntType(mask.type.count))
@@ -1142,10 +1150,6 @@ def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
     for number, step in steps:
         address = builder.add(address, builder.mul(number, step))
     return _pointer(builder, address)
-
-
-def _vector(element: Any, registers: int = 1) -> Any:
-    return ir.VectorType(element, registers * VECTOR_BYTES * 8 // _width(element))
 
 
 def _runs(

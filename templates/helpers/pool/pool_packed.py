@@ -24,6 +24,7 @@ from memory import (
     _prefetch,
     _splat,
     _store,
+    _vector,
     allocate,
     least,
     release,
@@ -33,7 +34,6 @@ from pool_line import AHEAD, Pieces, _folded, fold_line
 from pool_settings import BUFFER, KEPT, LINE, PLANE_PITCH, PLANES, TABLE_AT, TALL, pool_tables
 from pool_state import state_size
 from state_lanes import _joined, _least
-from strips import _vector
 from sums import _nearest_bits
 from walk import axis_of, integers
 from windows import COLUMNS, DILATION, OUT_SIZE, STRIDE, WINDOW

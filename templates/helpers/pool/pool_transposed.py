@@ -27,6 +27,7 @@ from memory import (
     _side_by_side,
     _splat,
     _store,
+    _vector,
     aligned,
     allocate,
     ceildiv,
@@ -40,7 +41,7 @@ from order_key import _rule
 from pool_settings import BATCH, SHARE, TILE, TRANSPOSED_BYTES, pool_tables
 from pool_state import PoolState, _state_parts, state_parts, state_size
 from state_lanes import _joined, _least
-from strips import _place, _vector
+from strips import _place
 from sums import _nearest_bits
 from transposing import _each_unit, _load_transposed, _store_each, _unit, _units
 from vectors import _any, _greater, _lesser

@@ -12,9 +12,8 @@ from numba.extending import intrinsic
 from exact import _two_sum
 from few_lanes import _few, _load_few
 from llvm import _const, _on_lanes
-from memory import VECTOR_BYTES, _load, _pointer, _splat, _store
+from memory import VECTOR_BYTES, _load, _pointer, _splat, _store, _vector
 from powers import _raised
-from strips import _vector
 from sums import _float_of
 from vectors import _greater, _greatest_lane
 

@@ -103,19 +103,15 @@ def _constant_fold(context: Any, _builder: Any, _type: Any, _fold: Fold) -> Any:
     return context.get_dummy_value()
 
 
-def _vector_of(element: Any, count: int) -> Any:
-    return ir.VectorType(element, count)
-
-
 def _bits_type(value: Any) -> Any:
-    return _vector_of(ir.IntType(64), value.type.count)
+    return ir.VectorType(ir.IntType(64), value.type.count)
 
 
 def _widened(builder: Any, value: Any) -> Any:
     """Doubles of floats."""
     if value.type.element != ir.FloatType():
         return value
-    return builder.fpext(value, _vector_of(_DOUBLE, value.type.count))
+    return builder.fpext(value, ir.VectorType(_DOUBLE, value.type.count))
 
 
 def _rule_of(builder: Any, fold: Fold, rule: Any) -> tuple[Any, ...]:

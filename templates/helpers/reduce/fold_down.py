@@ -10,7 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from fold import Fold, _rule_of, _vector_of
+from fold import Fold, _rule_of
 from fold_state import _join_narrow, _narrow, _neutral, _pieces, _places, _start, _stored
 from folds import _fold_into, _fold_part, _load_row, _together
 from loops import _cases
@@ -192,7 +192,7 @@ def fold_planes(
                 places = _places(builder, f, at, gap, lane, f.count)
                 _stored(builder, places, state)
 
-            _each_strip(context, builder, planes, _vector_of(f.element, f.count), strip)
+            _each_strip(context, builder, planes, ir.VectorType(f.element, f.count), strip)
 
         # Few rows of other folds go through reduce_planes.
         cases = WRITTEN_OUT if f.finished_apart else ()

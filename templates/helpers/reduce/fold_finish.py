@@ -11,7 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from float_math import EXP_SCALE, _log
-from fold import _DOUBLE, Fold, _bits_type, _rule_of, _vector_of
+from fold import _DOUBLE, Fold, _bits_type, _rule_of
 from fold_down import _folded_down
 from fold_product import _normalised
 from fold_state import _element_of_key, _loaded, _places
@@ -64,7 +64,7 @@ def _power_of_two(builder: Any, exponent: Any) -> Any:
     """2**exponent, for exponents of normal numbers."""
     bits = builder.add(exponent, _const(exponent.type, 1023))
     bits = builder.shl(bits, _const(bits.type, 52))
-    return builder.bitcast(bits, _vector_of(_DOUBLE, bits.type.count))
+    return builder.bitcast(bits, ir.VectorType(_DOUBLE, bits.type.count))
 
 
 def _clamped(builder: Any, value: Any, least: int, most: int) -> Any:
@@ -129,7 +129,7 @@ class _Finish:
         """Doubles cut to whole numbers of the element's type; what is none of its numbers to the nearest, NaN to the
         least."""
         builder, fold = self.builder, self.fold
-        result = _vector_of(fold.element, value.type.count)
+        result = ir.VectorType(fold.element, value.type.count)
         name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{_letters(result)}.{_letters(value.type)}"
         number = _call(builder, name, result, value)
         least = _const(result, -(2 ** (fold.bits - 1)) if signed else 0)
@@ -138,7 +138,7 @@ class _Finish:
     def _integer(self, value: Any, signed: bool) -> Any:
         """Of sums of integers."""
         builder, fold = self.builder, self.fold
-        doubles = _vector_of(_DOUBLE, value.type.count)
+        doubles = ir.VectorType(_DOUBLE, value.type.count)
         convert = builder.sitofp if signed else builder.uitofp
 
         def mean(sums: Any) -> Any:
@@ -189,7 +189,7 @@ class _Finish:
         if fold.dtype == "FLOAT64":
             return value
         if fold.dtype == "FLOAT32":
-            return builder.fptrunc(value, _vector_of(ir.FloatType(), value.type.count))
+            return builder.fptrunc(value, ir.VectorType(ir.FloatType(), value.type.count))
         return _to_16_bits(self.context, builder, value, half=fold.dtype == "FLOAT16")
 
 
@@ -214,7 +214,7 @@ def finish(
         size = i64(f.bits // 8)
         adjoining = builder.icmp_signed("==", step, size)
         lanes = f.count if f.operation == "greatest" else GROUPS
-        block = _vector_of(f.element, lanes)
+        block = ir.VectorType(f.element, lanes)
         buffer = cgutils.alloca_once(builder, block)
         with cgutils.for_range_slice(builder, i64(0), count, i64(lanes), i64) as (lane, _):
             elements = finished(_loaded(builder, _places(builder, f, at, gap, lane, lanes)))
@@ -288,7 +288,7 @@ def reduce_planes(
             return context.get_dummy_value()
         planes = _Planes(*rest)
         finished = _Finish(context, builder, f, rule)
-        vector = _vector_of(f.element, f.count)
+        vector = ir.VectorType(f.element, f.count)
 
         def planes_of(rows: Any) -> None:
             def strip(plane: Any, column: Any, few: Any, load: Callable[[Any], Any]) -> None:

@@ -16,7 +16,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from few_lanes import _few, _load_few
-from fold import Fold, _rule_of, _vector_of
+from fold import Fold, _rule_of
 from fold_short import _fold_short, _ShortRuns
 from fold_state import (
     _blank,
@@ -120,10 +120,10 @@ def _last_vectors(
     """The bits of the last vector of each run, and the lanes that are not those of a vector before it."""
     i64 = runs.n.type
     lanes, size = i64(fold.count), i64(fold.bits // 8)
-    vector = _vector_of(fold.element, fold.count)
-    numbers = ir.Constant(_vector_of(i64, fold.count), list(range(fold.count)))
+    vector = ir.VectorType(fold.element, fold.count)
+    numbers = ir.Constant(ir.VectorType(i64, fold.count), list(range(fold.count)))
     bits = [cgutils.alloca_once(builder, vector) for _ in starts]
-    wanted = cgutils.alloca_once(builder, _vector_of(ir.IntType(1), fold.count))
+    wanted = cgutils.alloca_once(builder, ir.VectorType(ir.IntType(1), fold.count))
 
     def whole() -> None:
         """It ends where the run does, and so overlaps the vector before it."""
@@ -153,7 +153,7 @@ def _states_of_runs(
 ) -> list[tuple[list[Any], Any]]:
     """The state of each of GROUPS runs, and lanes as _RunFold has them; behind the last run there are any."""
     i64 = runs.n.type
-    vector = _vector_of(fold.element, fold.count)
+    vector = ir.VectorType(fold.element, fold.count)
     size = fold.bits // 8
     starts = []
     address, last = runs.address, builder.sub(runs.count, i64(1))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from fold import Fold, _rule_of, _vector_of
+from fold import Fold, _rule_of
 from fold_state import _join_narrow, _key_of_number, _narrow, _pieces, _start, _stored
 from folds import _fold_into, _load_row, _together
 from memory import VECTOR_BYTES, _load_apart, _pointer, _prefetch
@@ -147,7 +148,7 @@ def fold_run(
                     builder.store(_greater(builder, builder.load(state[0]), key), state[0])
 
         def scattered() -> None:
-            vector = _vector_of(f.element, f.count)
+            vector = ir.VectorType(f.element, f.count)
 
             def strip(position: Any, count: Any) -> None:
                 first = builder.add(address, builder.mul(position, step))

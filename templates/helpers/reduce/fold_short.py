@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from constants import _constant
 from few_lanes import _load_short
-from fold import Fold, _rule_of, _vector_of
+from fold import Fold, _rule_of
 from fold_state import (
     _join_narrow,
     _key_of_number,
@@ -53,7 +54,7 @@ def _fold_short(
     """
     i64 = runs.n.type
     rule = _rule_of(builder, fold, rule)
-    vector = _vector_of(fold.element, fold.count)
+    vector = ir.VectorType(fold.element, fold.count)
     before = builder.and_(builder.sub(runs.n, i64(1)), i64(-fold.count))  # the last vector
     rest = builder.sub(runs.n, before)
     behind = builder.mul(before, i64(fold.bits // 8))

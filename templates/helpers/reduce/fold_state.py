@@ -12,12 +12,12 @@ from numba.extending import intrinsic
 
 from exact import _two_sum
 from float_math import EXP_SCALE, LOWEST, _exp, _greater_float, _lesser_float, _muladd
-from fold import _ADDED, _DOUBLE, Fold, _bits_type, _vector_of, _widened
+from fold import _ADDED, _DOUBLE, Fold, _bits_type, _widened
 from fold_product import _brought_back, _product, _times_narrow, _times_wide
 from half import _bfloat_to_float, _half_to_float
 from llvm import _const, _least_integer, _on_lanes, _width
 from loops import _tree
-from memory import _splat
+from memory import _shuffled, _splat
 from order_key import _mirror
 from seldom import _CALM_POWER, _EXPONENT, _beyond, _differs, _or_else, _unless_zero
 from target import _zen
@@ -58,7 +58,7 @@ def _terms(context: Any, builder: Any, fold: Fold, rule: tuple[Any, ...], bits: 
     if not fold.floats:
         if operation == "exponentials":
             convert = builder.uitofp if dtype.startswith("U") else builder.sitofp
-            return convert(bits, _vector_of(_DOUBLE, count))
+            return convert(bits, ir.VectorType(_DOUBLE, count))
         if operation == "squares":
             return builder.mul(bits, bits)
         if operation == "magnitudes":
@@ -71,7 +71,7 @@ def _terms(context: Any, builder: Any, fold: Fold, rule: tuple[Any, ...], bits: 
         value = _bfloat_to_float(builder, bits)
     else:
         single = ir.FloatType() if dtype == "FLOAT32" else _DOUBLE
-        value = builder.bitcast(bits, _vector_of(single, count))
+        value = builder.bitcast(bits, ir.VectorType(single, count))
     if operation in (*_ADDED, "product") and dtype != "FLOAT16":
         value = _widened(builder, value)
     if operation == "magnitudes" and _splits(context, fold):
@@ -95,7 +95,7 @@ def _blank(fold: Fold, type_: Any) -> Any:
 
 def _neutral(fold: Fold, count: int) -> list[Any]:
     """The state of no elements, in so many lanes."""
-    vector = _vector_of(fold.lane, count)
+    vector = ir.VectorType(fold.lane, count)
     if fold.lane != _DOUBLE:
         return [_blank(fold, vector)]
     zero = _const(vector, 0.0)
@@ -367,7 +367,7 @@ def _narrow(builder: Any, fold: Fold, state: list[Any]) -> list[Any]:
             cgutils.alloca_once_value(builder, _const(mantissa.type.pointee, 1.0))
             for mantissa in state[::2]
         ]
-    vectors = [_vector_of(ir.FloatType(), variable.type.pointee.count) for variable in state]
+    vectors = [ir.VectorType(ir.FloatType(), variable.type.pointee.count) for variable in state]
     return [cgutils.alloca_once_value(builder, _const(vector, -0.0)) for vector in vectors]
 
 
@@ -390,16 +390,11 @@ def _join_narrow(
         builder.store(value, variable)
 
 
-def _part(builder: Any, a: Any, b: Any, places: list[int]) -> Any:
-    order = ir.Constant(_vector_of(ir.IntType(32), len(places)), places)
-    return builder.shuffle_vector(a, b, order)
-
-
 def _everywhere(builder: Any, value: Any) -> Any:
     """The greatest lane in all lanes."""
     step = value.type.count // 2
     while step:
-        other = _part(builder, value, value, [i ^ step for i in range(value.type.count)])
+        other = _shuffled(builder, value, value, [i ^ step for i in range(value.type.count)])
         value = _greater_float(builder, value, other)
         step //= 2
     return value
@@ -409,7 +404,7 @@ def _places(builder: Any, fold: Fold, at: Any, gap: Any, lane: Any, count: int) 
     """Pointers to `count` lanes of each array of a state."""
     i64 = ir.IntType(64)
     address = builder.add(at, builder.mul(lane, i64(fold.lane_bytes)))
-    vector = _vector_of(fold.lane, count)
+    vector = ir.VectorType(fold.lane, count)
     return [
         builder.inttoptr(builder.add(address, builder.mul(gap, i64(a))), vector.as_pointer())
         for a in range(fold.arrays)

@@ -11,14 +11,13 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from few_lanes import _few, _load_few
-from fold import _DOUBLE, Fold, _bits_type, _rule_of, _vector_of
+from fold import _DOUBLE, Fold, _bits_type, _rule_of
 from fold_product import _times_narrow, _within
 from fold_state import (
     _blank,
     _key,
     _key_of_number,
     _loaded,
-    _part,
     _pieces,
     _places,
     _start,
@@ -31,7 +30,7 @@ from fold_state import (
 )
 from llvm import _const
 from loops import _tree
-from memory import _load_apart, _pointer, _prefetch, _prefetch_line
+from memory import _load_apart, _pointer, _prefetch, _prefetch_line, _shuffled
 from seldom import _beyond, _differs, _some_set
 from target import _by_single_rows, _zen
 from vectors import _any, _Extremes, _greater, _strips
@@ -69,7 +68,7 @@ def _fold_part(
     few = None
     if count is not None:
         # The mask of at most 64 lanes: numbers of 8 bits will do.
-        few = _few(context, builder, _vector_of(ir.IntType(8), fold.count), count)
+        few = _few(context, builder, ir.VectorType(ir.IntType(8), fold.count), count)
     if fold.operation == "greatest" and fold.floats and rows > 1:
         key = _greatest_of_floats(builder, fold, rule, [load(i, few) for i in range(rows)])
         if few is not None:
@@ -83,9 +82,9 @@ def _fold_part(
         values = []
         for first in range(0, fold.count, width):
             places = list(range(first, first + width))
-            value = _terms(context, builder, fold, rule, _part(builder, bits, bits, places))
+            value = _terms(context, builder, fold, rule, _shuffled(builder, bits, bits, places))
             if few is not None:
-                wanted = _part(builder, few.mask, few.mask, places)
+                wanted = _shuffled(builder, few.mask, few.mask, places)
                 value = builder.select(wanted, value, _blank(fold, value.type))
             values.append(value)
         return values
@@ -131,7 +130,7 @@ def _greatest_of_floats(builder: Any, fold: Fold, rule: tuple[Any, ...], rows: l
 
 
 def _load_row(builder: Any, fold: Fold, pointer: Any, few: Any) -> Any:
-    return _load_few(builder, pointer, few, _vector_of(fold.element, fold.count))
+    return _load_few(builder, pointer, few, ir.VectorType(fold.element, fold.count))
 
 
 @intrinsic
@@ -312,7 +311,7 @@ def fold_scattered(
                 if fetches:
                     _prefetch_line(builder, start, ahead, number)
                 first = builder.add(start, builder.load(builder.gep(table, [number])))
-                return _load_apart(builder, first, step, _vector_of(f.element, f.count), count)
+                return _load_apart(builder, first, step, ir.VectorType(f.element, f.count), count)
 
             _fold_few(context, builder, f, rule, fresh, places, rows, row, count)
 
@@ -349,7 +348,7 @@ def _across(builder: Any, states: list[list[Any]], joined: _Join) -> list[Any]:
     """GROUPS states across their lanes, one for each; `joined` of two, so many of whose lanes are of one group."""
 
     def parts(a: list[Any], b: list[Any], places: list[int]) -> list[Any]:
-        return [_part(builder, *pair, places) for pair in zip(a, b, strict=True)]
+        return [_shuffled(builder, *pair, places) for pair in zip(a, b, strict=True)]
 
     def group(state: list[Any]) -> list[Any]:
         """GROUPS lanes of one group."""
@@ -381,7 +380,7 @@ def _across_simply(
 
     0.75 of the time in short rows.
     """
-    result = [cgutils.alloca_once(builder, _vector_of(_DOUBLE, GROUPS)) for _ in states[0]]
+    result = [cgutils.alloca_once(builder, ir.VectorType(_DOUBLE, GROUPS)) for _ in states[0]]
 
     def put(state: list[Any]) -> None:
         for variable, value in zip(result, state, strict=True):

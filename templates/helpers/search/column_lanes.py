@@ -11,7 +11,6 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from few_lanes import _few, _load_few
-from key_run import _lanes
 from llvm import _const, _least_integer
 from loops import _cases
 from memory import (
@@ -23,6 +22,7 @@ from memory import (
     _prefetch_line,
     _splat,
     _store,
+    _vector,
 )
 from order_key import Rule, _order_key, _rule
 from planes import WRITTEN_OUT, _each_strip, _Planes
@@ -115,7 +115,7 @@ def search_rows(
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         best, where, address, offsets, rows, ahead, columns, fresh, singly = values[:9]
         rule = _rule(builder, signature, values)
-        vector = _lanes(rule.flip.type)
+        vector = _vector(rule.flip.type)
         width = vector.element.width
         single = _by_single_rows(context)
         i64 = columns.type
@@ -217,7 +217,7 @@ def search_rows_apart(
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         best, where, address, offsets, rows, columns, step, ahead, fresh = values[:9]
         rule = _rule(builder, signature, values)
-        vector = _lanes(rule.flip.type)
+        vector = _vector(rule.flip.type)
         width = vector.element.width
         i64 = columns.type
         table = builder.bitcast(_pointer(builder, offsets), i64.as_pointer())
@@ -317,7 +317,7 @@ def search_planes(
         best, where, *rest = values[:-1]
         rule = _rule(builder, signature, values)
         planes = _Planes(*rest)
-        vector = _lanes(rule.flip.type)
+        vector = _vector(rule.flip.type)
         size = planes.columns.type(vector.element.width // 8)
 
         def planes_of(rows: Any) -> None:

@@ -16,7 +16,6 @@ from column_lanes import _place_down
 from compiled import helper
 from few_lanes import _few, _store_few
 from few_vectors import _each_of_few
-from key_run import _lanes
 from loops import _cases, _rounds
 from memory import (
     VECTOR_BYTES,
@@ -25,6 +24,7 @@ from memory import (
     _splat,
     _store,
     _stream,
+    _vector,
     ceildiv,
     element_size,
     least,
@@ -47,7 +47,7 @@ def store_one_hot(_context: Any, address: Any, n: Any, place: Any, mark: Any, fl
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         address, n, place, mark, flip = values
-        vector = _lanes(flip.type)
+        vector = _vector(flip.type)
         bits = _marked(builder, ir.Constant(vector, list(range(vector.count))), place, mark)
         pointer = _pointer(builder, address)
         full = builder.icmp_signed("==", n, n.type(vector.count))
@@ -70,7 +70,7 @@ def store_one_hot_of_few(
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         address, n, place, mark, flip = values
-        vector = _lanes(flip.type)
+        vector = _vector(flip.type)
         numbers = ir.Constant(vector, list(range(vector.count)))
 
         def store(places: list[Any]) -> None:
@@ -92,7 +92,7 @@ def _stream_one_hot(_context: Any, line: Any, place: Any, mark: Any, flip: Any) 
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         line, place, mark, flip = values
-        vector = _lanes(flip.type)
+        vector = _vector(flip.type)
         numbers = ir.Constant(vector, list(range(vector.count)))
         bits = _marked(builder, numbers, place, mark)
         _stream(builder, bits, _pointer(builder, line), VECTOR_BYTES)
@@ -110,7 +110,7 @@ def _mark_few(
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         address, n, places, number, mark, flip = values
-        vector = _lanes(flip.type)
+        vector = _vector(flip.type)
         bits = _marked(builder, _load(builder, _pointer(builder, places), vector), number, mark)
         few = _few(context, builder, vector, n)
         _store_few(builder, bits, _pointer(builder, address), few)
@@ -135,7 +135,7 @@ def _mark_vectors(
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         address, count, places, number, mark, stream, flip = values
-        vector = _lanes(flip.type)
+        vector = _vector(flip.type)
         i64 = count.type
         stop = builder.mul(count, i64(VECTOR_BYTES))
         with builder.if_else(stream) as branches:
@@ -193,7 +193,7 @@ def mark_planes(
         out, out_step, out_row_step, last, blanks, mark, *rest = values[:-1]
         rule = _rule(builder, signature, values)
         planes = _Planes(*rest)
-        vector = _lanes(rule.flip.type)
+        vector = _vector(rule.flip.type)
         i64 = planes.columns.type
         size = i64(vector.element.width // 8)
         bottom = builder.sub(planes.rows, i64(1))

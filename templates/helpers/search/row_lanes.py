@@ -12,22 +12,13 @@ from numba.extending import intrinsic
 
 from few_lanes import _few, _load_short
 from few_vectors import _each_of_few
-from key_run import _lanes
 from llvm import _const, _least_integer
 from loops import _tree
-from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat
+from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _splat, _vector
 from order_key import _floats_of, _order_key, _rule
-from vectors import _any, _greater, _greatest_lane, _lesser
+from vectors import WORD_LANES, _any, _greater, _greatest_lane, _lane_bits, _lesser
 
 LEAST_BY_FLOATS = 3  # whole vectors before the last of a row that is compared as floats: 1.1 of the time with fewer
-MOST_LANES = 64  # of a word
-
-
-def _lane_bits(builder: Any, mask: Any) -> Any:
-    """A mask of at most MOST_LANES lanes as the bits of a word."""
-    lanes, word = mask.type.count, ir.IntType(MOST_LANES)
-    bits = builder.bitcast(mask, ir.IntType(lanes))
-    return builder.zext(bits, word) if lanes < MOST_LANES else bits
 
 
 def _lowest(builder: Any, word: Any) -> Any:
@@ -35,7 +26,7 @@ def _lowest(builder: Any, word: Any) -> Any:
 
 
 def _highest(builder: Any, word: Any) -> Any:
-    return builder.sub(word.type(MOST_LANES - 1), builder.ctlz(word, ir.IntType(1)(0)))
+    return builder.sub(word.type(WORD_LANES - 1), builder.ctlz(word, ir.IntType(1)(0)))
 
 
 def _end(builder: Any, word: Any, late: Any) -> Any:
@@ -69,7 +60,7 @@ def greatest_place(_context: Any, address: Any, n: Any, late: Any, rule: Any) ->
             builder.store(_end(builder, found, late), found_place)
             builder.store(builder.sext(key, i64) if key.type.width < 64 else key, found_key)
 
-        full = _lanes(rule.flip.type)
+        full = _vector(rule.flip.type)
         half = ir.VectorType(full.element, full.count // 2)
         fits = builder.icmp_signed("<=", n, i64(half.count))
         with builder.if_else(fits) as (then, otherwise):
@@ -97,7 +88,7 @@ def greatest_place_of_few(
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         address, n, ahead, late = values[:4]
         rule = _rule(builder, signature, values)
-        vector = _lanes(rule.flip.type)
+        vector = _vector(rule.flip.type)
         i64, lanes = n.type, vector.count
         found_key, found_place = (cgutils.alloca_once(builder, i64) for _ in range(2))
 
@@ -114,7 +105,7 @@ def greatest_place_of_few(
             wanted = _splat(builder, key, vector)
             found = [_lane_bits(builder, builder.icmp_signed("==", own, wanted)) for own in keys]
             # Words of as many vectors as fit; the last vector, which may overlap, has one of its own.
-            words, each = [], MOST_LANES // lanes
+            words, each = [], WORD_LANES // lanes
             for first in range(0, len(found) - 1, each):
                 together = found[first : min(first + each, len(found) - 1)]
                 word = together[0]
@@ -161,7 +152,7 @@ def greatest_place_of_many(
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         address, n, ahead, late = values[:4]
         rule = _rule(builder, signature, values)
-        vector = _lanes(rule.flip.type)
+        vector = _vector(rule.flip.type)
         i64 = n.type
         width = vector.element.width
         start = _pointer(builder, address)

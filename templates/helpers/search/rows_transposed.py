@@ -9,9 +9,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from key_run import _lanes
 from llvm import _least_integer
-from memory import VECTOR_BYTES, _pointer, _prefetch, _splat, _store
+from memory import VECTOR_BYTES, _pointer, _prefetch, _splat, _store, _vector
 from order_key import _order_key, _rule
 from target import _target_has
 from transposing import UNIT_BYTES, _each_unit, _load_transposed, _unit
@@ -58,7 +57,7 @@ def search_transposed(
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         best, where, address, n, ahead, late = values[:6]
         rule = _rule(builder, signature, values)
-        vector = _lanes(rule.flip.type)
+        vector = _vector(rule.flip.type)
         unit, element = _unit(vector), vector.element
         i64 = n.type
         size = i64(element.width // 8)

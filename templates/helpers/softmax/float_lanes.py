@@ -28,11 +28,13 @@ from memory import (
     _pointer,
     _pointers,
     _prefetch,
+    _shuffled,
     _splat,
     _stream,
 )
 from order_key import _mirror
 from target import _target_has
+from vectors import _any
 
 
 class Lanes(types.Type):
@@ -345,9 +347,7 @@ def exceed(_context: Any, a: Any, b: Any) -> Any:
 
     def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         a, b = values
-        lanes = builder.fcmp_ordered(">", a, builder.fadd(b, _const(b.type, 1.0)))
-        bits = builder.bitcast(lanes, ir.IntType(lanes.type.count))
-        return builder.icmp_unsigned("!=", bits, bits.type(0))
+        return _any(builder, builder.fcmp_ordered(">", a, builder.fadd(b, _const(b.type, 1.0))))
 
     return types.boolean(a, a), codegen
 
@@ -394,11 +394,9 @@ def total(_context: Any, lanes: Any) -> Any:
 def _totals_of_four(builder: Any, values: Any) -> Any:
     """Quarter i of the lanes filled with the sum of the lanes of vector i of four."""
     count = values[0].type.count
-    integers = ir.VectorType(ir.IntType(32), count)
 
     def half(a: Any, b: Any, parts: Any, size: int) -> Any:
-        order = [part * size + i for part in parts for i in range(size)]
-        return builder.shuffle_vector(a, b, ir.Constant(integers, order))
+        return _shuffled(builder, a, b, [part * size + i for part in parts for i in range(size)])
 
     def joined(a: Any, b: Any, first: Any, second: Any, size: int) -> Any:
         return builder.fadd(half(a, b, first, size), half(a, b, second, size))
@@ -408,8 +406,8 @@ def _totals_of_four(builder: Any, values: Any) -> Any:
     value = joined(a, b, (0, 2, 4, 6), (1, 3, 5, 7), count // 4)
     step = count // 8
     while step > 0:
-        order = ir.Constant(integers, [i ^ step for i in range(count)])
-        value = builder.fadd(value, builder.shuffle_vector(value, value, order))
+        other = _shuffled(builder, value, value, [i ^ step for i in range(count)])
+        value = builder.fadd(value, other)
         step //= 2
     return value
 
@@ -437,9 +435,8 @@ def rounded_quarters(_context: Any, kind: Any, quarters: Any) -> Any:
         if lanes == quarters:
             return value
         value = builder.fptrunc(value, ir.VectorType(ir.FloatType(), quarters.count))
-        integers = ir.VectorType(ir.IntType(32), lanes.count)
         order = [i * quarters.count // lanes.count for i in range(lanes.count)]
-        return builder.shuffle_vector(value, value, ir.Constant(integers, order))
+        return _shuffled(builder, value, value, order)
 
     return lanes(kind, quarters), codegen
 
