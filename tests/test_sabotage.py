@@ -73,8 +73,8 @@ RED_TABLES = {
     ),
     "kernel: nothing but NaN has an index": (
         LOWERING,
-        'self._blanks = infinity is not None and nan == "ignored"',
-        "self._blanks = False",
+        'self._nan_is_0 = infinity is not None and nan == "ignored"',
+        "self._nan_is_0 = False",
         "test_function",
     ),
     "kernel: the other end of the order": (

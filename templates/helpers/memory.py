@@ -11,7 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from compiled import helper
-from constants import _constant
+from constants import _of_type
 from llvm import _call, _width
 
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
@@ -267,7 +267,7 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
 
 
 # Bytes of an element: of an integer, or of what a PoolState or a Fold is of.
-element_size = _constant(lambda kind: kind.bitwidth // 8)
+element_size = _of_type(lambda kind: kind.bitwidth // 8)
 
 
 @intrinsic

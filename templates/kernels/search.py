@@ -38,7 +38,7 @@ from axes import (
     unravel,
     volume_of,
 )
-from column_lanes import SEARCHED_ROWS, search_planes, search_rows, store_places
+from column_lanes import SEARCHED_ROWS, search_planes, search_rows, store_indices
 from column_search import (
     BLOCK_ROWS,
     BYTE_ROWS,
@@ -97,7 +97,7 @@ BASE = 4  # index of the first element visited
 TILE = 5  # columns: those taken together
 PARTS = 6  # parts that each group is split into
 OUT_BYTES = 7  # of an output element; PAIR_BYTES: of the greatest element's key and index
-BLANKS = 8  # a group of nothing but NaN gives index 0
+NAN_IS_0 = 8  # a group of nothing but NaN gives index 0
 MARK = 9  # the bits stored at the element's place; 0 where its index is stored
 KEPT_RANK = 10  # axes of each table
 REDUCED_RANK = 11
@@ -177,7 +177,7 @@ def _preferred(walk, settings):
 
 
 @helper
-def _store_place(address, index, out_bytes, mark, marks):
+def _store_index_or_mark(address, index, out_bytes, mark, marks):
     """Store an index at `address`, or a mark at its place in the group that begins there."""
     if mark != 0:
         address += unravel(marks, marks.rank, index)[0]
@@ -192,9 +192,9 @@ def _store_pair(address, key, index):
 
 
 @helper
-def _index(best, index, blanks, rule):
-    """The index of a group's greatest element; 0 in a group of nothing but NaN, where there are `blanks`."""
-    return 0 if blanks and best == rule.nan_key else index
+def _index_or_0(best, index, nan_is_0, rule):
+    """The index of a group's greatest element; if `nan_is_0`, 0 in a group of nothing but NaN."""
+    return 0 if nan_is_0 and best == rule.nan_key else index
 
 
 class ShortRows(NamedTuple):
@@ -207,7 +207,7 @@ class ShortRows(NamedTuple):
     late: Any
     base: Any
     weight: Any
-    blanks: Any  # see BLANKS
+    nan_is_0: Any
     out_bytes: Any  # of what is stored
 
 
@@ -222,14 +222,14 @@ class RowMarks(NamedTuple):
 
 
 @helper
-def _mark_found(found, n, base, weight, blanks, mark, target, step, rule):
+def _mark_found(found, n, base, weight, nan_is_0, mark, target, step, rule):
     """Store the marks of rows whose keys and places search_transposed found."""
     size = element_size(rule.flip)
     narrow = n * size <= VECTOR_BYTES
     for at in range(found, found + VECTOR_BYTES, size):
         best = np.int64(load_integer(rule.flip, at))
         place = np.int64(load_integer(rule.flip, at + VECTOR_BYTES))
-        index = _index(best, base + place * weight, blanks, rule)
+        index = _index_or_0(best, base + place * weight, nan_is_0, rule)
         if narrow:
             store_one_hot(target, n, index, mark, rule.flip)
         else:
@@ -241,20 +241,20 @@ def _mark_found(found, n, base, weight, blanks, mark, target, step, rule):
 def _mark_rows(rows, mark, address, target, count, rule):
     """Store the marks of so many rows, and what is 0 beside them."""
     n, step, out_step, ahead, late = rows.n, rows.step, rows.out_step, rows.ahead, rows.late
-    base, weight, blanks = rows.base, rows.weight, rows.blanks
+    base, weight, nan_is_0 = rows.base, rows.weight, rows.nan_is_0
     lanes = VECTOR_BYTES // element_size(rule.flip)
     # A loop for each case: of so little that the processor overlaps more rows (0.6 to 0.9 of the time).
     if n <= lanes and mark.one_run:
         for _ in range(count):
             best, place = greatest_place(address, n, late, rule)
-            index = _index(best, base + place * weight, blanks, rule)
+            index = _index_or_0(best, base + place * weight, nan_is_0, rule)
             store_one_hot(target, n, index, mark.mark, rule.flip)
             address += step
             target += out_step
     elif n <= few_elements(rule.flip) and mark.one_run:
         for _ in range(count):
             best, place = greatest_place_of_few(address, n, ahead, late, rule)
-            index = _index(best, base + place * weight, blanks, rule)
+            index = _index_or_0(best, base + place * weight, nan_is_0, rule)
             store_one_hot_of_few(target, n, index, mark.mark, rule.flip)
             address += step
             target += out_step
@@ -266,7 +266,7 @@ def _mark_rows(rows, mark, address, target, count, rule):
                 best, place = greatest_place_of_many(address, n, ahead, late, rule)
             if mark.zero_count > 0:
                 zero_run(target, mark.zero_count, mark.zero_step, rows.out_bytes)
-            index = _index(best, base + place * weight, blanks, rule)
+            index = _index_or_0(best, base + place * weight, nan_is_0, rule)
             store_element(target + index * mark.step, mark.mark, rows.out_bytes)
             address += step
             target += out_step
@@ -278,7 +278,7 @@ def _index_rows(rows, address, target, count, rule):
     n, step, out_step, ahead, late = rows.n, rows.step, rows.out_step, rows.ahead, rows.late
     out_bytes = rows.out_bytes
     lanes = VECTOR_BYTES // element_size(rule.flip)
-    base, weight, blanks = rows.base, rows.weight, rows.blanks
+    base, weight, nan_is_0 = rows.base, rows.weight, rows.nan_is_0
     # A loop for each case, as in _mark_rows.
     if out_bytes == PAIR_BYTES:
         for _ in range(count):
@@ -292,21 +292,21 @@ def _index_rows(rows, address, target, count, rule):
     elif n <= lanes:
         for _ in range(count):
             best, place = greatest_place(address, n, late, rule)
-            index = _index(best, base + place * weight, blanks, rule)
+            index = _index_or_0(best, base + place * weight, nan_is_0, rule)
             store_element(target, index, out_bytes)
             address += step
             target += out_step
     elif n <= few_elements(rule.flip):
         for _ in range(count):
             best, place = greatest_place_of_few(address, n, ahead, late, rule)
-            index = _index(best, base + place * weight, blanks, rule)
+            index = _index_or_0(best, base + place * weight, nan_is_0, rule)
             store_element(target, index, out_bytes)
             address += step
             target += out_step
     else:
         for _ in range(count):
             best, place = greatest_place_of_many(address, n, ahead, late, rule)
-            index = _index(best, base + place * weight, blanks, rule)
+            index = _index_or_0(best, base + place * weight, nan_is_0, rule)
             store_element(target, index, out_bytes)
             address += step
             target += out_step
@@ -365,9 +365,9 @@ def short_rows(width, is_float, one_hot):
         places = found + VECTOR_BYTES
         # Rows further on, by their own bytes: by their step, those with gaps take up to twice as long.
         ahead = step * most(bytes_ahead() // (n * size), 1)
-        base, late, blanks = settings[BASE], settings[LATE] != 0, settings[BLANKS] != 0
+        base, late, nan_is_0 = settings[BASE], settings[LATE] != 0, settings[NAN_IS_0] != 0
         soon = settings[SOON] != 0 and n > few_elements(rule.flip) and not as_pairs
-        rows = ShortRows(n, step, out_step, ahead, late, base, weight, blanks, out_bytes)
+        rows = ShortRows(n, step, out_step, ahead, late, base, weight, nan_is_0, out_bytes)
         item = begin
         while item < end:
             offset, out_offset, count = run_at(kept, item, end)
@@ -376,10 +376,10 @@ def short_rows(width, is_float, one_hot):
             while together and count >= lanes:
                 search_transposed(found, places, address, n, ahead, late, rule)
                 if one_hot:
-                    _mark_found(found, n, base, weight, blanks, mark.mark, target, out_step, rule)
+                    _mark_found(found, n, base, weight, nan_is_0, mark.mark, target, out_step, rule)
                 else:
-                    store_places(
-                        target, lanes, found, places, base, weight, blanks, out_bytes, False, rule
+                    store_indices(
+                        target, lanes, found, places, base, weight, nan_is_0, out_bytes, False, rule
                     )
                 address += step * lanes
                 target += out_step * lanes
@@ -411,7 +411,7 @@ def rows(width, is_float, one_hot):
         contiguous, dense = settings[CONTIGUOUS] != 0, settings[PREFERRED_RANK] != 0
         preference = _preference(settings)
         preferred = _preferred(walk, settings)
-        blanks, past = settings[BLANKS] != 0, settings[PAST] != 0
+        nan_is_0, past = settings[NAN_IS_0] != 0, settings[PAST] != 0
         volume = volume_of(zeros)
         total = volume_of(reduced)
         share = ceildiv(total, parts)
@@ -443,13 +443,13 @@ def rows(width, is_float, one_hot):
             elif out_bytes == PAIR_BYTES:
                 _store_pair(target, best, index)
             else:
-                index = _index(best, index, blanks, rule)
+                index = _index_or_0(best, index, nan_is_0, rule)
                 if not one_hot:
                     store_element(target, index, out_bytes)
                 elif settings[STORED] == BY_GROUPS:
                     one_hot_run(target, volume, index, mark, past, rule.flip)
                 else:
-                    _store_place(target, index, out_bytes, mark, marks)
+                    _store_index_or_mark(target, index, out_bytes, mark, marks)
         if one_hot and past:
             drain_stores()
         if not contiguous:
@@ -476,7 +476,7 @@ def columns(width, is_float, one_hot):
         size = element_size(rule.flip)
         tile, parts = settings[TILE], settings[PARTS]
         out_bytes, mark = settings[OUT_BYTES], settings[MARK]
-        preference, blanks = _preference(settings), settings[BLANKS] != 0
+        preference, nan_is_0 = _preference(settings), settings[NAN_IS_0] != 0
         contiguous = settings[CONTIGUOUS] != 0
         overlap = settings[OVERLAP], settings[OVERLAP_INDEX]
         _, beside_axes = _more_tables(walk)
@@ -549,8 +549,8 @@ def columns(width, is_float, one_hot):
                 if at_once:
                     to, to_bytes = (places, size) if one_hot else (target, out_bytes)
                     base = indices[0]
-                    store_places(
-                        to, columns, best, where, base, weight, blanks, to_bytes, False, rule
+                    store_indices(
+                        to, columns, best, where, base, weight, nan_is_0, to_bytes, False, rule
                     )
                 elif first:
                     first_winners(winners, found, indices, wide, rule)
@@ -562,7 +562,7 @@ def columns(width, is_float, one_hot):
             if one_hot and stored == BY_ROWS:
                 if not at_once:
                     for c in range(columns):
-                        index = _index(winners.keys[c], winners.indices[c], blanks, rule)
+                        index = _index_or_0(winners.keys[c], winners.indices[c], nan_is_0, rule)
                         store_integer(rule.flip, places + c * size, index)
                 store_marked(
                     zeros, target, places, columns, settings[ZERO_ROWS], mark, past, rule.flip
@@ -577,13 +577,13 @@ def columns(width, is_float, one_hot):
             else:  # in functions of their own, as zeros, too, 1.15 times as long to compile
                 for c in range(columns):
                     address = target + c * out_step
-                    index = _index(winners.keys[c], winners.indices[c], blanks, rule)
+                    index = _index_or_0(winners.keys[c], winners.indices[c], nan_is_0, rule)
                     if not one_hot:
                         store_element(address, index, out_bytes)
                     elif stored == BY_GROUPS:
                         one_hot_run(address, volume, index, mark, past, rule.flip)
                     else:
-                        _store_place(address, index, out_bytes, mark, marks)
+                        _store_index_or_mark(address, index, out_bytes, mark, marks)
         if one_hot and past:
             drain_stores()
         release(scratch)
@@ -601,7 +601,7 @@ def planes(width, is_float, one_hot):
         settings, kept, reduced, marks, _zeros = _tables(walk)
         rule = rule_of(settings, RULE, lane, float_lane)
         size, out_bytes = element_size(rule.flip), settings[OUT_BYTES]
-        blanks, past = settings[BLANKS] != 0, settings[PAST] != 0
+        nan_is_0, past = settings[NAN_IS_0] != 0, settings[PAST] != 0
         inner = kept.rank - 1
         columns = axis_entry(kept, inner, AXIS_SIZE)
         outer = Axes(kept.entries, inner)
@@ -627,7 +627,7 @@ def planes(width, is_float, one_hot):
                     next_out,
                     out_row_step,
                     weight < 0,
-                    blanks,
+                    nan_is_0,
                     settings[MARK],
                     start,
                     count,
@@ -643,14 +643,14 @@ def planes(width, is_float, one_hot):
                 stored = count * some if one_run else some
                 for first in range(0, count * some, stored):
                     at = first * size
-                    store_places(
+                    store_indices(
                         target,
                         stored,
                         best + at,
                         where + at,
                         settings[BASE],
                         weight,
-                        blanks,
+                        nan_is_0,
                         out_bytes,
                         past,
                         rule,
@@ -704,7 +704,7 @@ def combine(walk, _x, out, partial, begin, end):
     pairs, groups = integers(partial), volume_of(kept)
     parts, last = settings[PARTS], settings[LAST] != 0
     out_bytes, mark = settings[OUT_BYTES], settings[MARK]
-    blanks, blank, weight = settings[BLANKS] != 0, settings[RULE + 1], settings[PART_WEIGHT]
+    nan_is_0, nan_key, weight = settings[NAN_IS_0] != 0, settings[RULE + 1], settings[PART_WEIGHT]
     step = axis_entry(kept, kept.rank - 1, AXIS_OTHER_STRIDE)
     item = begin
     while item < end:
@@ -717,9 +717,9 @@ def combine(walk, _x, out, partial, begin, end):
                 key, other = pairs[place], pairs[place + 1] + p * weight
                 if key > best or (key == best and is_preferred(other, index, last)):
                     best, index = key, other
-            if blanks and best == blank:
+            if nan_is_0 and best == nan_key:
                 index = 0
-            _store_place(target, index, out_bytes, mark, marks)
+            _store_index_or_mark(target, index, out_bytes, mark, marks)
             target += step
         item += count
 

@@ -314,8 +314,8 @@ def _tile_at(kind, settings, kept, x, out, item):
 def columns(dtype):
     """Chunk with lanes along the innermost kept axis, row by row; an item is a part of a tile of groups.
 
-    Of each column there are its top (at `state`), `state_bytes` further the sum or then the factor, and as far again
-    the sum's rounding errors.
+    In scratch each column has three lanes, `gap` bytes from one to the next: at `state` its top, then its sum, which
+    later becomes its factor, then the sum's rounding errors.
     """
     kind = _KINDS[dtype]
 
@@ -329,15 +329,15 @@ def columns(dtype):
         _, step, out_step = axis_entries(kept, kept.rank - 1)
         share = ceildiv(n, parts)
         source = LOGARITHMS if logarithm else COMPUTED
-        state_bytes = (settings[TILE] // lanes + 3) * VECTOR_BYTES
+        gap = (settings[TILE] // lanes + 3) * VECTOR_BYTES
         spare_bytes = MEASURED_ROWS * VECTOR_BYTES + 16 * (MEASURED_ROWS + LEAD_ROWS)
         table_bytes = 16 * (least(n, block) + LEAD_ROWS)
-        spare = allocate(spare_bytes + 3 * state_bytes + table_bytes)
+        spare = allocate(spare_bytes + 3 * gap + table_bytes)
         for r in range(MEASURED_ROWS + LEAD_ROWS):
             row = spare + MEASURED_ROWS * VECTOR_BYTES + 16 * r
             store_integer(np.int64(0), row, r * lanes * element_size(kind))
         state = spare + spare_bytes
-        table = state + 3 * state_bytes  # offsets of a block of rows, and of LEAD_ROWS behind it
+        table = state + 3 * gap  # offsets of a block of rows, and of LEAD_ROWS behind it
         tabled = -1
         for item in range(begin, end):
             number, part = split(item, parts)
@@ -348,32 +348,32 @@ def columns(dtype):
             stop = least(first + share, n)
             if phase == WRITE:
                 if run > 1:
-                    restore_runs(kind, state, state_bytes, pairs, 16 * parts, tile.columns, run)
+                    restore_runs(kind, state, gap, pairs, 16 * parts, tile.columns, run)
                 else:
-                    restore_columns(kind, state, state_bytes, pairs, 16 * parts, groups)
+                    restore_columns(kind, state, gap, pairs, 16 * parts, groups)
             else:
-                clear_tile(kind, state, state_bytes, tile.columns)
+                clear_tile(kind, state, gap, tile.columns)
                 for position in range(first, stop, block):
                     till = least(position + block + LEAD_ROWS, stop)
                     tabled = table_rows_of_tile(reduced, table, tabled, position, till)
                     rows = least(block, stop - position)
-                    measure_block(kind, state, state_bytes, tile, step, table, rows, spare)
+                    measure_block(kind, state, gap, tile, step, table, rows, spare)
                 if copies > 1:
-                    join_copies(kind, state, state_bytes, groups, copies)
+                    join_copies(kind, state, gap, groups, copies)
                 if phase == MEASURE:
                     pairs += 16 * part
                     if run > 1:
-                        save_runs(kind, state, state_bytes, pairs, 16 * parts, tile.columns, run)
+                        save_runs(kind, state, gap, pairs, 16 * parts, tile.columns, run)
                     else:
-                        save_columns(kind, state, state_bytes, pairs, 16 * parts, groups)
+                        save_columns(kind, state, gap, pairs, 16 * parts, groups)
                     continue
                 if run > 1:
-                    set_factors_of_runs(kind, state, state_bytes, tile.columns, run, logarithm)
+                    set_factors_of_runs(kind, state, gap, tile.columns, run, logarithm)
                 else:
-                    set_factors(kind, state, state_bytes, tile.columns, logarithm)
+                    set_factors(kind, state, gap, tile.columns, logarithm)
             if copies > 1:
                 repeat_columns(kind, state, groups, copies)
-                repeat_columns(kind, state + state_bytes, groups, copies)
+                repeat_columns(kind, state + gap, groups, copies)
             # What is fetched meanwhile: the next tile, or rows of this one that the cache did not hold.
             ahead, later = tile.x, table + 16 * WRITE_LEAD_ROWS
             if settings[NEAR] != 0:
@@ -392,7 +392,7 @@ def columns(dtype):
                     table,
                     rows,
                     state,
-                    state + state_bytes,
+                    state + gap,
                     ahead,
                     later,
                 )

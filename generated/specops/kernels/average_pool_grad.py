@@ -196,8 +196,8 @@ helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 
 
-def _constant(number: Callable[[Any], int]) -> Any:
-    """A function of one argument: the int64 that `number` makes of its type."""
+def _of_type(number: Callable[[Any], int]) -> Any:
+    """A function of one argument, for compiled code: the int64 that `number` makes of its type, a constant."""
 
     @intrinsic
     def constant(_context: Any, kind: Any) -> Any:
@@ -379,7 +379,7 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
 
 
 # Bytes of an element: of an integer, or of what a PoolState or a Fold is of.
-element_size = _constant(lambda kind: kind.bitwidth // 8)
+element_size = _of_type(lambda kind: kind.bitwidth // 8)
 
 
 @intrinsic
@@ -847,7 +847,7 @@ def _constant_state(context: Any, _builder: Any, _type: Any, _state: PoolState) 
     return context.get_dummy_value()
 
 
-state_size = _constant(lambda kind: kind.state.bytes)
+state_size = _of_type(lambda kind: kind.state.bytes)
 
 
 _HALF = ir.IntType(64)
@@ -893,11 +893,11 @@ def _store_states(builder: Any, states: Any, pointer: Any) -> None:
     _store(builder, states, pointer)
 
 
-def _least(type_: Any) -> Any:
-    """Padding's state."""
+def _padding_state(type_: Any) -> Any:
+    """Padding's state: the least integer, and of sums 0."""
     if _is_halved(type_):
         upper, lower = type_.elements
-        return ir.Constant(type_, [_least(upper), ir.Constant(lower, None)])
+        return ir.Constant(type_, [_padding_state(upper), ir.Constant(lower, None)])
     if _is_float(type_):
         return _const(type_, 0.0)
     return _least_integer(type_)
@@ -1130,7 +1130,7 @@ def clear_states(_context: Any, line: Any, n: Any, kind: Any) -> Any:
         start = _pointer(builder, values[0])
         stop = builder.mul(values[1], i64(kind.state.bytes))
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
-            _store_states(builder, _least(_held(vector)), builder.gep(start, [offset]))
+            _store_states(builder, _padding_state(_held(vector)), builder.gep(start, [offset]))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, kind), codegen
@@ -1314,7 +1314,7 @@ class Sums(PoolState):
         return _float_of(context, builder, bits, self.dtype, self.type)
 
     def lowest(self, builder: Any, rule: Any) -> Any:
-        return _least(self.type)
+        return _padding_state(self.type)
 
     def finished(self, context: Any, builder: Any, value: Any, rule: Any) -> tuple[Any, Any]:
         """What vectors of sums become in the end, and which of these are not certain to be right; None: all are."""
@@ -1473,9 +1473,9 @@ def add_quotients(
             value = _float_of(context, builder, bits, kind.state.dtype, element)
             value = builder.fdiv(value, builder.fmul(divisor, _splat(builder, scale, vector)))
             # Nothing is added to lanes that keep their sums: a masked store would not be forwarded to the next load.
-            value = _after(builder, done, value, _least(vector))
+            value = _after(builder, done, value, _padding_state(vector))
             if few is not None:
-                value = builder.select(few.mask, value, _least(vector))
+                value = builder.select(few.mask, value, _padding_state(vector))
             _store(builder, builder.fadd(old, value), place)
 
         _runs(context, builder, _vector(element), planes.count, n.type(1), n, strip)
@@ -1524,7 +1524,7 @@ def spread_sums(_context: Any, target: Any, source: Any, n: Any, stride: Any, ki
         def spread(step: int, first: Any, count: Any) -> None:
             value = _load(builder, _place(builder, source, (first, size)), vector)
             if count is not None:
-                value = _after(builder, count, _least(vector), value)
+                value = _after(builder, count, _padding_state(vector), value)
             last = builder.mul(
                 builder.sub(i64(lanes) if count is None else count, i64(1)), i64(step)
             )
@@ -1532,7 +1532,7 @@ def spread_sums(_context: Any, target: Any, source: Any, n: Any, stride: Any, ki
             for begin in range(0, step * lanes, lanes):
                 places = range(begin, begin + lanes)
                 order = [lanes if place % step else place // step for place in places]
-                part = _shuffled(builder, value, _least(vector), order)
+                part = _shuffled(builder, value, _padding_state(vector), order)
                 with builder.if_then(builder.icmp_signed("<=", i64(begin), last)):
                     _store(builder, part, builder.gep(start, [i64(begin * kind.state.bytes)]))
 

@@ -197,8 +197,8 @@ inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 separate = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 
 
-def _constant(number: Callable[[Any], int]) -> Any:
-    """A function of one argument: the int64 that `number` makes of its type."""
+def _of_type(number: Callable[[Any], int]) -> Any:
+    """A function of one argument, for compiled code: the int64 that `number` makes of its type, a constant."""
 
     @intrinsic
     def constant(_context: Any, kind: Any) -> Any:
@@ -358,7 +358,7 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
 
 
 # Bytes of an element: of an integer, or of what a PoolState or a Fold is of.
-element_size = _constant(lambda kind: kind.bitwidth // 8)
+element_size = _of_type(lambda kind: kind.bitwidth // 8)
 
 
 @intrinsic
@@ -792,7 +792,7 @@ def _constant_state(context: Any, _builder: Any, _type: Any, _state: PoolState) 
     return context.get_dummy_value()
 
 
-state_size = _constant(lambda kind: kind.state.bytes)
+state_size = _of_type(lambda kind: kind.state.bytes)
 
 
 _HALF = ir.IntType(64)
@@ -823,11 +823,11 @@ def _store_states(builder: Any, states: Any, pointer: Any) -> None:
     _store(builder, states, pointer)
 
 
-def _least(type_: Any) -> Any:
-    """Padding's state."""
+def _padding_state(type_: Any) -> Any:
+    """Padding's state: the least integer, and of sums 0."""
     if _is_halved(type_):
         upper, lower = type_.elements
-        return ir.Constant(type_, [_least(upper), ir.Constant(lower, None)])
+        return ir.Constant(type_, [_padding_state(upper), ir.Constant(lower, None)])
     if _is_float(type_):
         return _const(type_, 0.0)
     return _least_integer(type_)
@@ -971,7 +971,7 @@ def clear_states(_context: Any, line: Any, n: Any, kind: Any) -> Any:
         start = _pointer(builder, values[0])
         stop = builder.mul(values[1], i64(kind.state.bytes))
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
-            _store_states(builder, _least(_held(vector)), builder.gep(start, [offset]))
+            _store_states(builder, _padding_state(_held(vector)), builder.gep(start, [offset]))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, kind), codegen
@@ -1058,7 +1058,7 @@ class Sums(PoolState):
         return _float_of(context, builder, bits, self.dtype, self.type)
 
     def lowest(self, builder: Any, rule: Any) -> Any:
-        return _least(self.type)
+        return _padding_state(self.type)
 
     def finished(self, context: Any, builder: Any, value: Any, rule: Any) -> tuple[Any, Any]:
         """What vectors of sums become in the end, and which of these are not certain to be right; None: all are."""

@@ -246,8 +246,8 @@ helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 
 
-def _constant(number: Callable[[Any], int]) -> Any:
-    """A function of one argument: the int64 that `number` makes of its type."""
+def _of_type(number: Callable[[Any], int]) -> Any:
+    """A function of one argument, for compiled code: the int64 that `number` makes of its type, a constant."""
 
     @intrinsic
     def constant(_context: Any, kind: Any) -> Any:
@@ -495,7 +495,7 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
 
 
 # Bytes of an element: of an integer, or of what a PoolState or a Fold is of.
-element_size = _constant(lambda kind: kind.bitwidth // 8)
+element_size = _of_type(lambda kind: kind.bitwidth // 8)
 
 
 @intrinsic
@@ -1484,9 +1484,9 @@ def _rule_of(builder: Any, fold: Fold, rule: Any) -> tuple[Any, ...]:
     return tuple(w if fold.bits == 64 else builder.trunc(w, fold.element) for w in words)
 
 
-lane_bytes = _constant(lambda fold: fold.fold.lane_bytes)  # of each array of a state
-fold_lanes = _constant(lambda fold: fold.fold.count)  # elements of a vector
-state_arrays = _constant(lambda fold: fold.fold.arrays)  # of lanes
+lane_bytes = _of_type(lambda fold: fold.fold.lane_bytes)  # of each array of a state
+fold_lanes = _of_type(lambda fold: fold.fold.count)  # elements of a vector
+state_arrays = _of_type(lambda fold: fold.fold.arrays)  # of lanes
 
 
 @intrinsic
@@ -1731,7 +1731,7 @@ def _terms(context: Any, builder: Any, fold: Fold, rule: tuple[Any, ...], bits: 
     return value
 
 
-def _blank(fold: Fold, type_: Any) -> Any:
+def _neutral_terms(fold: Fold, type_: Any) -> Any:
     """Terms that change nothing."""
     if fold.operation == "greatest":
         return _least_integer(type_)
@@ -1746,7 +1746,7 @@ def _neutral(fold: Fold, count: int) -> list[Any]:
     """The state of no elements, in so many lanes."""
     vector = ir.VectorType(fold.lane, count)
     if fold.lane != _DOUBLE:
-        return [_blank(fold, vector)]
+        return [_neutral_terms(fold, vector)]
     zero = _const(vector, 0.0)
     if fold.operation == "product":
         return [_const(vector, 1.0), zero]
@@ -2149,7 +2149,7 @@ def _fold_part(
     if fold.operation == "greatest" and fold.floats and rows > 1:
         key = _greatest_of_floats(builder, fold, rule, [load(i, few) for i in range(rows)])
         if few is not None:
-            key = builder.select(few.mask, key, _blank(fold, key.type))
+            key = builder.select(few.mask, key, _neutral_terms(fold, key.type))
         return [_greater(builder, state[0], key)]
 
     width = state[0].type.count  # of the pieces in which the state is
@@ -2162,7 +2162,7 @@ def _fold_part(
             value = _terms(context, builder, fold, rule, _shuffled(builder, bits, bits, places))
             if few is not None:
                 wanted = _shuffled(builder, few.mask, few.mask, places)
-                value = builder.select(wanted, value, _blank(fold, value.type))
+                value = builder.select(wanted, value, _neutral_terms(fold, value.type))
             values.append(value)
         return values
 
@@ -3163,7 +3163,7 @@ def _fold_short(
             each(greatest_of_several if compares else of_several, in_pieces)
 
 
-short_row = _constant(lambda fold: fold.fold.short_row)  # elements, at most, of a short run
+short_row = _of_type(lambda fold: fold.fold.short_row)  # elements, at most, of a short run
 
 
 @intrinsic
@@ -3219,7 +3219,7 @@ def _by_states(context: Any, builder: Any, fold: Fold, rule: Any) -> _RunFold:
     def folded(values: list[Any], bits: Any, wanted: Any = None) -> list[Any]:
         value = _terms(context, builder, fold, rule, bits)
         if wanted is not None:
-            value = builder.select(wanted, value, _blank(fold, value.type))
+            value = builder.select(wanted, value, _neutral_terms(fold, value.type))
         if fold.converts:
             return _summed(
                 context, builder, fold, values, 1, lambda _i: [value], wanted is not None

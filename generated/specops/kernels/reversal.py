@@ -178,8 +178,8 @@ helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 
 
-def _constant(number: Callable[[Any], int]) -> Any:
-    """A function of one argument: the int64 that `number` makes of its type."""
+def _of_type(number: Callable[[Any], int]) -> Any:
+    """A function of one argument, for compiled code: the int64 that `number` makes of its type, a constant."""
 
     @intrinsic
     def constant(_context: Any, kind: Any) -> Any:
@@ -265,7 +265,7 @@ def split(_context: Any, n: Any, size: Any) -> Any:
 
 
 # Bytes of an element: of an integer, or of what a PoolState or a Fold is of.
-element_size = _constant(lambda kind: kind.bitwidth // 8)
+element_size = _of_type(lambda kind: kind.bitwidth // 8)
 
 
 @intrinsic

@@ -250,8 +250,8 @@ inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 separate = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 
 
-def _constant(number: Callable[[Any], int]) -> Any:
-    """A function of one argument: the int64 that `number` makes of its type."""
+def _of_type(number: Callable[[Any], int]) -> Any:
+    """A function of one argument, for compiled code: the int64 that `number` makes of its type, a constant."""
 
     @intrinsic
     def constant(_context: Any, kind: Any) -> Any:
@@ -495,7 +495,7 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
 
 
 # Bytes of an element: of an integer, or of what a PoolState or a Fold is of.
-element_size = _constant(lambda kind: kind.bitwidth // 8)
+element_size = _of_type(lambda kind: kind.bitwidth // 8)
 
 
 @intrinsic
@@ -1110,7 +1110,7 @@ SEARCHED_ROWS_WIDE = 8
 
 
 @intrinsic
-def store_places(
+def store_indices(
     _context: Any,
     address: Any,
     n: Any,
@@ -1118,22 +1118,22 @@ def store_places(
     where: Any,
     base: Any,
     weight: Any,
-    blanks: Any,
+    nan_is_0: Any,
     size: Any,
     past: Any,
     rule: Any,
 ) -> Any:
-    """Store n indices of 8, 4 or 2 bytes (`size`), contiguously from `address` on, of what search_rows found.
+    """Store n indices of `size` bytes, 8, 4 or 2, side by side from `address` on.
 
-    Or of what search_transposed did. That of row r is base + r * weight; where there are `blanks`, that of nothing but
-    NaN is 0. `past`: indices go past the caches.
+    best, where: keys and row numbers, as search_rows and search_transposed leave them; the index of row r is
+    base + r * weight. If `nan_is_0`, the index is 0 where the best key is that of NaN. `past`: past the caches.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, best, where, base, weight, blanks, size, past = values[:9]
+        address, n, best, where, base, weight, nan_is_0, size, past = values[:9]
         rule = _rule(builder, signature, values)
         element, i64 = rule.flip.type, n.type
-        unless_blank = _unless(builder, blanks, i64)
+        kept_of_nan = _unless(builder, nan_is_0, i64)
         position = i64(0)
         for lanes in (VECTOR_BYTES // 8, 1):
             narrow, wide = ir.VectorType(element, lanes), ir.VectorType(i64, lanes)
@@ -1147,7 +1147,7 @@ def store_places(
                 steps = builder.mul(row, _splat(builder, weight, wide))
                 index = builder.add(steps, _splat(builder, base, wide))
                 nan = builder.icmp_signed("==", key, _splat(builder, rule.nan_key, narrow))
-                index_if_nan = builder.and_(index, _splat(builder, unless_blank, wide))
+                index_if_nan = builder.and_(index, _splat(builder, kept_of_nan, wide))
                 index = builder.select(nan, index_if_nan, index)
                 for bits in (64, 32, 16):
                     with builder.if_then(builder.icmp_signed("==", size, i64(bits // 8))):
@@ -2080,7 +2080,7 @@ def mark_planes(
     out_step: Any,
     out_row_step: Any,
     last: Any,
-    blanks: Any,
+    nan_is_0: Any,
     mark: Any,
     address: Any,
     planes: Any,
@@ -2093,27 +2093,27 @@ def mark_planes(
 ) -> Any:
     """Store all elements of planes, of adjoining columns: `mark` where the best of a column stands, 0 elsewhere.
 
-    The first row visited is row 0 of the output, or its `last` one; where there are `blanks`, the mark of nothing but
+    The first row visited is row 0 of the output, or its `last` one. If `nan_is_0`, the mark of a column of nothing but
     NaN stands in row 0. For the arguments from `address` on see _Planes.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, out_step, out_row_step, last, blanks, mark, *rest = values[:-1]
+        out, out_step, out_row_step, last, nan_is_0, mark, *rest = values[:-1]
         rule = _rule(builder, signature, values)
         planes = _Planes(*rest)
         vector = _vector(rule.flip.type)
         i64 = planes.columns.type
         size = i64(vector.element.width // 8)
         bottom = builder.sub(planes.rows, i64(1))
-        unless_blank = _unless(builder, blanks, vector.element)
-        first = builder.select(builder.and_(last, blanks), bottom, i64(0))
+        kept_of_nan = _unless(builder, nan_is_0, vector.element)
+        first = builder.select(builder.and_(last, nan_is_0), bottom, i64(0))
         first = builder.trunc(first, vector.element) if vector.element.width < 64 else first
 
         def planes_of(rows: Any) -> None:
             def strip(plane: Any, column: Any, few: Any, load: Callable[[Any], Any]) -> None:
                 best, places = _place_down(builder, rows, vector, rule, load)
                 nan = builder.icmp_signed("==", best, _splat(builder, rule.nan_key, vector))
-                place_if_nan = builder.and_(places, _splat(builder, unless_blank, vector))
+                place_if_nan = builder.and_(places, _splat(builder, kept_of_nan, vector))
                 place_if_nan = builder.or_(place_if_nan, _splat(builder, first, vector))
                 places = builder.select(nan, place_if_nan, places)
                 target = builder.add(out, builder.mul(plane, out_step))
@@ -2807,7 +2807,7 @@ BASE = 4  # index of the first element visited
 TILE = 5  # columns: those taken together
 PARTS = 6  # parts that each group is split into
 OUT_BYTES = 7  # of an output element; PAIR_BYTES: of the greatest element's key and index
-BLANKS = 8  # a group of nothing but NaN gives index 0
+NAN_IS_0 = 8  # a group of nothing but NaN gives index 0
 MARK = 9  # the bits stored at the element's place; 0 where its index is stored
 KEPT_RANK = 10  # axes of each table
 REDUCED_RANK = 11
@@ -2887,7 +2887,7 @@ def _preferred(walk, settings):
 
 
 @helper
-def _store_place(address, index, out_bytes, mark, marks):
+def _store_index_or_mark(address, index, out_bytes, mark, marks):
     """Store an index at `address`, or a mark at its place in the group that begins there."""
     if mark != 0:
         address += unravel(marks, marks.rank, index)[0]
@@ -2902,9 +2902,9 @@ def _store_pair(address, key, index):
 
 
 @helper
-def _index(best, index, blanks, rule):
-    """The index of a group's greatest element; 0 in a group of nothing but NaN, where there are `blanks`."""
-    return 0 if blanks and best == rule.nan_key else index
+def _index_or_0(best, index, nan_is_0, rule):
+    """The index of a group's greatest element; if `nan_is_0`, 0 in a group of nothing but NaN."""
+    return 0 if nan_is_0 and best == rule.nan_key else index
 
 
 class ShortRows(NamedTuple):
@@ -2917,7 +2917,7 @@ class ShortRows(NamedTuple):
     late: Any
     base: Any
     weight: Any
-    blanks: Any  # see BLANKS
+    nan_is_0: Any
     out_bytes: Any  # of what is stored
 
 
@@ -2932,14 +2932,14 @@ class RowMarks(NamedTuple):
 
 
 @helper
-def _mark_found(found, n, base, weight, blanks, mark, target, step, rule):
+def _mark_found(found, n, base, weight, nan_is_0, mark, target, step, rule):
     """Store the marks of rows whose keys and places search_transposed found."""
     size = element_size(rule.flip)
     narrow = n * size <= VECTOR_BYTES
     for at in range(found, found + VECTOR_BYTES, size):
         best = np.int64(load_integer(rule.flip, at))
         place = np.int64(load_integer(rule.flip, at + VECTOR_BYTES))
-        index = _index(best, base + place * weight, blanks, rule)
+        index = _index_or_0(best, base + place * weight, nan_is_0, rule)
         if narrow:
             store_one_hot(target, n, index, mark, rule.flip)
         else:
@@ -2951,20 +2951,20 @@ def _mark_found(found, n, base, weight, blanks, mark, target, step, rule):
 def _mark_rows(rows, mark, address, target, count, rule):
     """Store the marks of so many rows, and what is 0 beside them."""
     n, step, out_step, ahead, late = rows.n, rows.step, rows.out_step, rows.ahead, rows.late
-    base, weight, blanks = rows.base, rows.weight, rows.blanks
+    base, weight, nan_is_0 = rows.base, rows.weight, rows.nan_is_0
     lanes = VECTOR_BYTES // element_size(rule.flip)
     # A loop for each case: of so little that the processor overlaps more rows (0.6 to 0.9 of the time).
     if n <= lanes and mark.one_run:
         for _ in range(count):
             best, place = greatest_place(address, n, late, rule)
-            index = _index(best, base + place * weight, blanks, rule)
+            index = _index_or_0(best, base + place * weight, nan_is_0, rule)
             store_one_hot(target, n, index, mark.mark, rule.flip)
             address += step
             target += out_step
     elif n <= few_elements(rule.flip) and mark.one_run:
         for _ in range(count):
             best, place = greatest_place_of_few(address, n, ahead, late, rule)
-            index = _index(best, base + place * weight, blanks, rule)
+            index = _index_or_0(best, base + place * weight, nan_is_0, rule)
             store_one_hot_of_few(target, n, index, mark.mark, rule.flip)
             address += step
             target += out_step
@@ -2976,7 +2976,7 @@ def _mark_rows(rows, mark, address, target, count, rule):
                 best, place = greatest_place_of_many(address, n, ahead, late, rule)
             if mark.zero_count > 0:
                 zero_run(target, mark.zero_count, mark.zero_step, rows.out_bytes)
-            index = _index(best, base + place * weight, blanks, rule)
+            index = _index_or_0(best, base + place * weight, nan_is_0, rule)
             store_element(target + index * mark.step, mark.mark, rows.out_bytes)
             address += step
             target += out_step
@@ -2988,7 +2988,7 @@ def _index_rows(rows, address, target, count, rule):
     n, step, out_step, ahead, late = rows.n, rows.step, rows.out_step, rows.ahead, rows.late
     out_bytes = rows.out_bytes
     lanes = VECTOR_BYTES // element_size(rule.flip)
-    base, weight, blanks = rows.base, rows.weight, rows.blanks
+    base, weight, nan_is_0 = rows.base, rows.weight, rows.nan_is_0
     # A loop for each case, as in _mark_rows.
     if out_bytes == PAIR_BYTES:
         for _ in range(count):
@@ -3002,21 +3002,21 @@ def _index_rows(rows, address, target, count, rule):
     elif n <= lanes:
         for _ in range(count):
             best, place = greatest_place(address, n, late, rule)
-            index = _index(best, base + place * weight, blanks, rule)
+            index = _index_or_0(best, base + place * weight, nan_is_0, rule)
             store_element(target, index, out_bytes)
             address += step
             target += out_step
     elif n <= few_elements(rule.flip):
         for _ in range(count):
             best, place = greatest_place_of_few(address, n, ahead, late, rule)
-            index = _index(best, base + place * weight, blanks, rule)
+            index = _index_or_0(best, base + place * weight, nan_is_0, rule)
             store_element(target, index, out_bytes)
             address += step
             target += out_step
     else:
         for _ in range(count):
             best, place = greatest_place_of_many(address, n, ahead, late, rule)
-            index = _index(best, base + place * weight, blanks, rule)
+            index = _index_or_0(best, base + place * weight, nan_is_0, rule)
             store_element(target, index, out_bytes)
             address += step
             target += out_step
@@ -3075,9 +3075,9 @@ def short_rows(width, is_float, one_hot):
         places = found + VECTOR_BYTES
         # Rows further on, by their own bytes: by their step, those with gaps take up to twice as long.
         ahead = step * most(bytes_ahead() // (n * size), 1)
-        base, late, blanks = settings[BASE], settings[LATE] != 0, settings[BLANKS] != 0
+        base, late, nan_is_0 = settings[BASE], settings[LATE] != 0, settings[NAN_IS_0] != 0
         soon = settings[SOON] != 0 and n > few_elements(rule.flip) and not as_pairs
-        rows = ShortRows(n, step, out_step, ahead, late, base, weight, blanks, out_bytes)
+        rows = ShortRows(n, step, out_step, ahead, late, base, weight, nan_is_0, out_bytes)
         item = begin
         while item < end:
             offset, out_offset, count = run_at(kept, item, end)
@@ -3086,10 +3086,10 @@ def short_rows(width, is_float, one_hot):
             while together and count >= lanes:
                 search_transposed(found, places, address, n, ahead, late, rule)
                 if one_hot:
-                    _mark_found(found, n, base, weight, blanks, mark.mark, target, out_step, rule)
+                    _mark_found(found, n, base, weight, nan_is_0, mark.mark, target, out_step, rule)
                 else:
-                    store_places(
-                        target, lanes, found, places, base, weight, blanks, out_bytes, False, rule
+                    store_indices(
+                        target, lanes, found, places, base, weight, nan_is_0, out_bytes, False, rule
                     )
                 address += step * lanes
                 target += out_step * lanes
@@ -3121,7 +3121,7 @@ def rows(width, is_float, one_hot):
         contiguous, dense = settings[CONTIGUOUS] != 0, settings[PREFERRED_RANK] != 0
         preference = _preference(settings)
         preferred = _preferred(walk, settings)
-        blanks, past = settings[BLANKS] != 0, settings[PAST] != 0
+        nan_is_0, past = settings[NAN_IS_0] != 0, settings[PAST] != 0
         volume = volume_of(zeros)
         total = volume_of(reduced)
         share = ceildiv(total, parts)
@@ -3153,13 +3153,13 @@ def rows(width, is_float, one_hot):
             elif out_bytes == PAIR_BYTES:
                 _store_pair(target, best, index)
             else:
-                index = _index(best, index, blanks, rule)
+                index = _index_or_0(best, index, nan_is_0, rule)
                 if not one_hot:
                     store_element(target, index, out_bytes)
                 elif settings[STORED] == BY_GROUPS:
                     one_hot_run(target, volume, index, mark, past, rule.flip)
                 else:
-                    _store_place(target, index, out_bytes, mark, marks)
+                    _store_index_or_mark(target, index, out_bytes, mark, marks)
         if one_hot and past:
             drain_stores()
         if not contiguous:
@@ -3186,7 +3186,7 @@ def columns(width, is_float, one_hot):
         size = element_size(rule.flip)
         tile, parts = settings[TILE], settings[PARTS]
         out_bytes, mark = settings[OUT_BYTES], settings[MARK]
-        preference, blanks = _preference(settings), settings[BLANKS] != 0
+        preference, nan_is_0 = _preference(settings), settings[NAN_IS_0] != 0
         contiguous = settings[CONTIGUOUS] != 0
         overlap = settings[OVERLAP], settings[OVERLAP_INDEX]
         _, beside_axes = _more_tables(walk)
@@ -3259,8 +3259,8 @@ def columns(width, is_float, one_hot):
                 if at_once:
                     to, to_bytes = (places, size) if one_hot else (target, out_bytes)
                     base = indices[0]
-                    store_places(
-                        to, columns, best, where, base, weight, blanks, to_bytes, False, rule
+                    store_indices(
+                        to, columns, best, where, base, weight, nan_is_0, to_bytes, False, rule
                     )
                 elif first:
                     first_winners(winners, found, indices, wide, rule)
@@ -3272,7 +3272,7 @@ def columns(width, is_float, one_hot):
             if one_hot and stored == BY_ROWS:
                 if not at_once:
                     for c in range(columns):
-                        index = _index(winners.keys[c], winners.indices[c], blanks, rule)
+                        index = _index_or_0(winners.keys[c], winners.indices[c], nan_is_0, rule)
                         store_integer(rule.flip, places + c * size, index)
                 store_marked(
                     zeros, target, places, columns, settings[ZERO_ROWS], mark, past, rule.flip
@@ -3287,13 +3287,13 @@ def columns(width, is_float, one_hot):
             else:  # in functions of their own, as zeros, too, 1.15 times as long to compile
                 for c in range(columns):
                     address = target + c * out_step
-                    index = _index(winners.keys[c], winners.indices[c], blanks, rule)
+                    index = _index_or_0(winners.keys[c], winners.indices[c], nan_is_0, rule)
                     if not one_hot:
                         store_element(address, index, out_bytes)
                     elif stored == BY_GROUPS:
                         one_hot_run(address, volume, index, mark, past, rule.flip)
                     else:
-                        _store_place(address, index, out_bytes, mark, marks)
+                        _store_index_or_mark(address, index, out_bytes, mark, marks)
         if one_hot and past:
             drain_stores()
         release(scratch)
@@ -3311,7 +3311,7 @@ def planes(width, is_float, one_hot):
         settings, kept, reduced, marks, _zeros = _tables(walk)
         rule = rule_of(settings, RULE, lane, float_lane)
         size, out_bytes = element_size(rule.flip), settings[OUT_BYTES]
-        blanks, past = settings[BLANKS] != 0, settings[PAST] != 0
+        nan_is_0, past = settings[NAN_IS_0] != 0, settings[PAST] != 0
         inner = kept.rank - 1
         columns = axis_entry(kept, inner, AXIS_SIZE)
         outer = Axes(kept.entries, inner)
@@ -3337,7 +3337,7 @@ def planes(width, is_float, one_hot):
                     next_out,
                     out_row_step,
                     weight < 0,
-                    blanks,
+                    nan_is_0,
                     settings[MARK],
                     start,
                     count,
@@ -3353,14 +3353,14 @@ def planes(width, is_float, one_hot):
                 stored = count * some if one_run else some
                 for first in range(0, count * some, stored):
                     at = first * size
-                    store_places(
+                    store_indices(
                         target,
                         stored,
                         best + at,
                         where + at,
                         settings[BASE],
                         weight,
-                        blanks,
+                        nan_is_0,
                         out_bytes,
                         past,
                         rule,
@@ -3414,7 +3414,7 @@ def combine(walk, _x, out, partial, begin, end):
     pairs, groups = integers(partial), volume_of(kept)
     parts, last = settings[PARTS], settings[LAST] != 0
     out_bytes, mark = settings[OUT_BYTES], settings[MARK]
-    blanks, blank, weight = settings[BLANKS] != 0, settings[RULE + 1], settings[PART_WEIGHT]
+    nan_is_0, nan_key, weight = settings[NAN_IS_0] != 0, settings[RULE + 1], settings[PART_WEIGHT]
     step = axis_entry(kept, kept.rank - 1, AXIS_OTHER_STRIDE)
     item = begin
     while item < end:
@@ -3427,9 +3427,9 @@ def combine(walk, _x, out, partial, begin, end):
                 key, other = pairs[place], pairs[place + 1] + p * weight
                 if key > best or (key == best and is_preferred(other, index, last)):
                     best, index = key, other
-            if blanks and best == blank:
+            if nan_is_0 and best == nan_key:
                 index = 0
-            _store_place(target, index, out_bytes, mark, marks)
+            _store_index_or_mark(target, index, out_bytes, mark, marks)
             target += step
         item += count
 

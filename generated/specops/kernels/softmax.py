@@ -247,8 +247,8 @@ helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 
 
-def _constant(number: Callable[[Any], int]) -> Any:
-    """A function of one argument: the int64 that `number` makes of its type."""
+def _of_type(number: Callable[[Any], int]) -> Any:
+    """A function of one argument, for compiled code: the int64 that `number` makes of its type, a constant."""
 
     @intrinsic
     def constant(_context: Any, kind: Any) -> Any:
@@ -484,7 +484,7 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
 
 
 # Bytes of an element: of an integer, or of what a PoolState or a Fold is of.
-element_size = _constant(lambda kind: kind.bitwidth // 8)
+element_size = _of_type(lambda kind: kind.bitwidth // 8)
 
 
 @intrinsic
@@ -1187,7 +1187,7 @@ def _few_or_all(context: Any, builder: Any, typed: Any, lanes: Lanes, count: Any
     return None if typed == types.none else _few(context, builder, _lanes_vector(lanes), count)
 
 
-lane_count = _constant(lambda kind: _lanes_of(kind).count)  # elements of a vector
+lane_count = _of_type(lambda kind: _lanes_of(kind).count)  # elements of a vector
 
 
 @intrinsic
@@ -1249,7 +1249,7 @@ def load_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any) ->
     return lanes(kind, types.int64, step, count), codegen
 
 
-key_count = _constant(lambda kind: _keys_of(kind).count)  # elements of a vector of load_keys
+key_count = _of_type(lambda kind: _keys_of(kind).count)  # elements of a vector of load_keys
 
 
 @intrinsic
@@ -2311,7 +2311,7 @@ def _scale(kind, top, higher):
 
 
 @helper
-def _fold(kind, state, state_bytes, address, offsets, vectors):
+def _fold(kind, state, gap, address, offsets, vectors):
     """Count MEASURED_ROWS rows of contiguous columns in the tops and sums of these, which are at `state`.
 
     Each element is loaded once: twice as fast as to find the greatest first. Nor does anything wait for it: only what
@@ -2320,8 +2320,8 @@ def _fold(kind, state, state_bytes, address, offsets, vectors):
     for _ in range(vectors):
         rows = load_rows(kind, address, offsets)
         prefetch_rows(address, offsets + 16 * LEAD_ROWS)
-        high_at = state + state_bytes
-        low_at = high_at + state_bytes
+        high_at = state + gap
+        low_at = high_at + gap
         top = peek(kind, state)
         highest = greatest_rows(rows, top)
         high, low = peek(kind, high_at), peek(kind, low_at)
@@ -2341,7 +2341,7 @@ def _fold(kind, state, state_bytes, address, offsets, vectors):
 
 
 @helper
-def _fold_copies(kind, state, state_bytes, x, step, offsets, rows, count, spare):
+def _fold_copies(kind, state, gap, x, step, offsets, rows, count, spare):
     """As _fold, for `count` columns, less than a vector or `step` bytes apart: copied first.
 
     Of at most MEASURED_ROWS rows. At `spare` there are MEASURED_ROWS vectors and the table of their offsets.
@@ -2357,11 +2357,11 @@ def _fold_copies(kind, state, state_bytes, x, step, offsets, rows, count, spare)
         elif r < rows:
             value = load_lanes(kind, row, step, count)
         store_lanes(kind, spare + r * lanes * size, None, None, value)
-    _fold(kind, state, state_bytes, spare, spare + MEASURED_ROWS * VECTOR_BYTES, 1)
+    _fold(kind, state, gap, spare, spare + MEASURED_ROWS * VECTOR_BYTES, 1)
 
 
 @helper
-def measure_block(kind, state, state_bytes, tile, step, table, rows, spare):
+def measure_block(kind, state, gap, tile, step, table, rows, spare):
     """Count tabled rows of a tile in the tops and sums at `state`; see _fold.
 
     The first columns, `head` of them, and the last do not fill a vector.
@@ -2379,18 +2379,18 @@ def measure_block(kind, state, state_bytes, tile, step, table, rows, spare):
             first = tile.x + c * step
             if step == element_size(kind) and left >= MEASURED_ROWS and short == 0:
                 vectors = (columns - c) // lanes
-                _fold(kind, at, state_bytes, first, here, vectors)
+                _fold(kind, at, gap, first, here, vectors)
                 c += vectors * lanes
                 short = columns - c
             else:
                 count = short if short > 0 else least(lanes, columns - c)
                 short = 0
-                _fold_copies(kind, at, state_bytes, first, step, here, left, count, spare)
+                _fold_copies(kind, at, gap, first, step, here, left, count, spare)
                 c += count
 
 
 @helper
-def join_copies(kind, state, state_bytes, columns, copies):
+def join_copies(kind, state, gap, columns, copies):
     """Columns that are measured in `copies` parts, which lie behind one another, are joined in the first part."""
     copy_bytes = columns * (VECTOR_BYTES // lane_count(kind))
     for at in range(state, state + copy_bytes, VECTOR_BYTES):
@@ -2402,15 +2402,15 @@ def join_copies(kind, state, state_bytes, columns, copies):
         for part in range(copies):
             place = at + part * copy_bytes
             scale = _scale(kind, peek(kind, place), top)
-            low = plus(low, times(peek(kind, place + 2 * state_bytes), scale))
-            high, low = sum_added(high, low, times(peek(kind, place + state_bytes), scale))
+            low = plus(low, times(peek(kind, place + 2 * gap), scale))
+            high, low = sum_added(high, low, times(peek(kind, place + gap), scale))
         poke(at, top)
-        poke(at + state_bytes, high)
-        poke(at + 2 * state_bytes, low)
+        poke(at + gap, high)
+        poke(at + 2 * gap, low)
 
 
 @helper
-def _join_run(kind, begin, end, state_bytes):
+def _join_run(kind, begin, end, gap):
     """The top and the sum of adjoining columns that are one group, whose tops are at `begin` to `end`."""
     one_lane = lane_kind(kind)
     lanes = lane_count(kind)
@@ -2427,8 +2427,8 @@ def _join_run(kind, begin, end, state_bytes):
         count = least(lanes, (end - at) // lane_bytes)
         own = load_lanes(one_lane, at, None, count)
         scale = _scale(kind, own, tops)
-        more = times(load_lanes(one_lane, at + state_bytes, None, count), scale)
-        lost = times(load_lanes(one_lane, at + 2 * state_bytes, None, count), scale)
+        more = times(load_lanes(one_lane, at + gap, None, count), scale)
+        lost = times(load_lanes(one_lane, at + 2 * gap, None, count), scale)
         # Lanes behind the run are -inf.
         low = plus(low, where_less(own, lowest_tops, zeros, lost))
         high, low = sum_added(high, low, where_less(own, lowest_tops, zeros, more))
@@ -2436,7 +2436,7 @@ def _join_run(kind, begin, end, state_bytes):
 
 
 @helper
-def _fill_run(kind, begin, end, state_bytes, top, factor):
+def _fill_run(kind, begin, end, gap, top, factor):
     """The group's top and factor in all lanes of its columns."""
     one_lane = lane_kind(kind)
     lanes = lane_count(kind)
@@ -2445,38 +2445,38 @@ def _fill_run(kind, begin, end, state_bytes, top, factor):
     for at in range(begin, end, VECTOR_BYTES):
         count = least(lanes, (end - at) // lane_bytes)
         store_lanes(one_lane, at, None, count, tops)
-        store_lanes(one_lane, at + state_bytes, None, count, factors)
+        store_lanes(one_lane, at + gap, None, count, factors)
 
 
 @helper
-def set_factors_of_runs(kind, state, state_bytes, columns, run, logarithm):
+def set_factors_of_runs(kind, state, gap, columns, run, logarithm):
     """As set_factors, of columns of which each `run` adjoining ones are one group."""
     lane_bytes = VECTOR_BYTES // lane_count(kind)
     for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
         end = begin + run * lane_bytes
-        top, added = _join_run(kind, begin, end, state_bytes)
-        _fill_run(kind, begin, end, state_bytes, top, factor_of(added, logarithm))
+        top, added = _join_run(kind, begin, end, gap)
+        _fill_run(kind, begin, end, gap, top, factor_of(added, logarithm))
 
 
 @helper
-def save_runs(kind, state, state_bytes, pairs, step, columns, run):
+def save_runs(kind, state, gap, pairs, step, columns, run):
     """As save_columns, of columns of which each `run` adjoining ones are one group."""
     lane_bytes = VECTOR_BYTES // lane_count(kind)
     for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
-        top, added = _join_run(kind, begin, begin + run * lane_bytes, state_bytes)
+        top, added = _join_run(kind, begin, begin + run * lane_bytes, gap)
         store_double(pairs, 0, top)
         store_double(pairs, 1, added)
         pairs += step
 
 
 @helper
-def restore_runs(kind, state, state_bytes, pairs, step, columns, run):
+def restore_runs(kind, state, gap, pairs, step, columns, run):
     """As restore_columns, of columns of which each `run` adjoining ones are one group."""
     lane_bytes = VECTOR_BYTES // lane_count(kind)
     for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
         end = begin + run * lane_bytes
         top, factor = load_double(pairs, 0), load_double(pairs, 1)
-        _fill_run(kind, begin, end, state_bytes, top, factor)
+        _fill_run(kind, begin, end, gap, top, factor)
         pairs += step
 
 
@@ -2490,38 +2490,38 @@ def repeat_columns(kind, state, columns, copies):
 
 
 @helper
-def clear_tile(kind, state, state_bytes, columns):
+def clear_tile(kind, state, gap, columns):
     """Columns of which nothing is measured yet."""
     for at in range(state, state + columns * (VECTOR_BYTES // lane_count(kind)), VECTOR_BYTES):
         poke(at, splat(kind, lowest(kind)))
-        poke(at + state_bytes, splat(kind, 0.0))
-        poke(at + 2 * state_bytes, splat(kind, 0.0))
+        poke(at + gap, splat(kind, 0.0))
+        poke(at + 2 * gap, splat(kind, 0.0))
 
 
 @helper
-def set_factors(kind, state, state_bytes, columns, logarithm):
+def set_factors(kind, state, gap, columns, logarithm):
     """The factors of columns take the place of their sums."""
     for at in range(state, state + columns * (VECTOR_BYTES // lane_count(kind)), VECTOR_BYTES):
-        high, low = peek(kind, at + state_bytes), peek(kind, at + 2 * state_bytes)
-        poke(at + state_bytes, factors_of(kind, high, low, logarithm))
+        high, low = peek(kind, at + gap), peek(kind, at + 2 * gap)
+        poke(at + gap, factors_of(kind, high, low, logarithm))
 
 
 @helper
-def save_columns(kind, state, state_bytes, pairs, step, columns):
+def save_columns(kind, state, gap, pairs, step, columns):
     """The top and the sum of each column are stored as a pair, `step` bytes apart."""
     for c in range(columns):
         store_double(pairs, 0, get_lane(kind, state, c))
-        high, low = state + state_bytes, state + 2 * state_bytes
+        high, low = state + gap, state + 2 * gap
         store_double(pairs, 1, get_lane(kind, high, c) + get_lane(kind, low, c))
         pairs += step
 
 
 @helper
-def restore_columns(kind, state, state_bytes, pairs, step, columns):
+def restore_columns(kind, state, gap, pairs, step, columns):
     """Tops and factors of columns, from pairs of them."""
     for c in range(columns):
         set_lane(kind, state, c, load_double(pairs, 0))
-        set_lane(kind, state + state_bytes, c, load_double(pairs, 1))
+        set_lane(kind, state + gap, c, load_double(pairs, 1))
         pairs += step
 
 
@@ -2778,8 +2778,8 @@ def _tile_at(kind, settings, kept, x, out, item):
 def columns(dtype):
     """Chunk with lanes along the innermost kept axis, row by row; an item is a part of a tile of groups.
 
-    Of each column there are its top (at `state`), `state_bytes` further the sum or then the factor, and as far again
-    the sum's rounding errors.
+    In scratch each column has three lanes, `gap` bytes from one to the next: at `state` its top, then its sum, which
+    later becomes its factor, then the sum's rounding errors.
     """
     kind = _KINDS[dtype]
 
@@ -2793,15 +2793,15 @@ def columns(dtype):
         _, step, out_step = axis_entries(kept, kept.rank - 1)
         share = ceildiv(n, parts)
         source = LOGARITHMS if logarithm else COMPUTED
-        state_bytes = (settings[TILE] // lanes + 3) * VECTOR_BYTES
+        gap = (settings[TILE] // lanes + 3) * VECTOR_BYTES
         spare_bytes = MEASURED_ROWS * VECTOR_BYTES + 16 * (MEASURED_ROWS + LEAD_ROWS)
         table_bytes = 16 * (least(n, block) + LEAD_ROWS)
-        spare = allocate(spare_bytes + 3 * state_bytes + table_bytes)
+        spare = allocate(spare_bytes + 3 * gap + table_bytes)
         for r in range(MEASURED_ROWS + LEAD_ROWS):
             row = spare + MEASURED_ROWS * VECTOR_BYTES + 16 * r
             store_integer(np.int64(0), row, r * lanes * element_size(kind))
         state = spare + spare_bytes
-        table = state + 3 * state_bytes  # offsets of a block of rows, and of LEAD_ROWS behind it
+        table = state + 3 * gap  # offsets of a block of rows, and of LEAD_ROWS behind it
         tabled = -1
         for item in range(begin, end):
             number, part = split(item, parts)
@@ -2812,32 +2812,32 @@ def columns(dtype):
             stop = least(first + share, n)
             if phase == WRITE:
                 if run > 1:
-                    restore_runs(kind, state, state_bytes, pairs, 16 * parts, tile.columns, run)
+                    restore_runs(kind, state, gap, pairs, 16 * parts, tile.columns, run)
                 else:
-                    restore_columns(kind, state, state_bytes, pairs, 16 * parts, groups)
+                    restore_columns(kind, state, gap, pairs, 16 * parts, groups)
             else:
-                clear_tile(kind, state, state_bytes, tile.columns)
+                clear_tile(kind, state, gap, tile.columns)
                 for position in range(first, stop, block):
                     till = least(position + block + LEAD_ROWS, stop)
                     tabled = table_rows_of_tile(reduced, table, tabled, position, till)
                     rows = least(block, stop - position)
-                    measure_block(kind, state, state_bytes, tile, step, table, rows, spare)
+                    measure_block(kind, state, gap, tile, step, table, rows, spare)
                 if copies > 1:
-                    join_copies(kind, state, state_bytes, groups, copies)
+                    join_copies(kind, state, gap, groups, copies)
                 if phase == MEASURE:
                     pairs += 16 * part
                     if run > 1:
-                        save_runs(kind, state, state_bytes, pairs, 16 * parts, tile.columns, run)
+                        save_runs(kind, state, gap, pairs, 16 * parts, tile.columns, run)
                     else:
-                        save_columns(kind, state, state_bytes, pairs, 16 * parts, groups)
+                        save_columns(kind, state, gap, pairs, 16 * parts, groups)
                     continue
                 if run > 1:
-                    set_factors_of_runs(kind, state, state_bytes, tile.columns, run, logarithm)
+                    set_factors_of_runs(kind, state, gap, tile.columns, run, logarithm)
                 else:
-                    set_factors(kind, state, state_bytes, tile.columns, logarithm)
+                    set_factors(kind, state, gap, tile.columns, logarithm)
             if copies > 1:
                 repeat_columns(kind, state, groups, copies)
-                repeat_columns(kind, state + state_bytes, groups, copies)
+                repeat_columns(kind, state + gap, groups, copies)
             # What is fetched meanwhile: the next tile, or rows of this one that the cache did not hold.
             ahead, later = tile.x, table + 16 * WRITE_LEAD_ROWS
             if settings[NEAR] != 0:
@@ -2856,7 +2856,7 @@ def columns(dtype):
                     table,
                     rows,
                     state,
-                    state + state_bytes,
+                    state + gap,
                     ahead,
                     later,
                 )

@@ -214,8 +214,8 @@ inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
 separate = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 
 
-def _constant(number: Callable[[Any], int]) -> Any:
-    """A function of one argument: the int64 that `number` makes of its type."""
+def _of_type(number: Callable[[Any], int]) -> Any:
+    """A function of one argument, for compiled code: the int64 that `number` makes of its type, a constant."""
 
     @intrinsic
     def constant(_context: Any, kind: Any) -> Any:
@@ -474,7 +474,7 @@ def ceildiv(_context: Any, n: Any, size: Any) -> Any:
 
 
 # Bytes of an element: of an integer, or of what a PoolState or a Fold is of.
-element_size = _constant(lambda kind: kind.bitwidth // 8)
+element_size = _of_type(lambda kind: kind.bitwidth // 8)
 
 
 @intrinsic
@@ -972,8 +972,8 @@ def _state_parts(state: Any) -> int:
     return int(state.bytes * 8 // state.element.width)
 
 
-state_size = _constant(lambda kind: kind.state.bytes)
-state_parts = _constant(lambda kind: _state_parts(kind.state))
+state_size = _of_type(lambda kind: kind.state.bytes)
+state_parts = _of_type(lambda kind: _state_parts(kind.state))
 
 
 _HALF = ir.IntType(64)
@@ -1019,11 +1019,11 @@ def _store_states(builder: Any, states: Any, pointer: Any) -> None:
     _store(builder, states, pointer)
 
 
-def _least(type_: Any) -> Any:
-    """Padding's state."""
+def _padding_state(type_: Any) -> Any:
+    """Padding's state: the least integer, and of sums 0."""
     if _is_halved(type_):
         upper, lower = type_.elements
-        return ir.Constant(type_, [_least(upper), ir.Constant(lower, None)])
+        return ir.Constant(type_, [_padding_state(upper), ir.Constant(lower, None)])
     if _is_float(type_):
         return _const(type_, 0.0)
     return _least_integer(type_)
@@ -1322,7 +1322,7 @@ def clear_states(_context: Any, line: Any, n: Any, kind: Any) -> Any:
         start = _pointer(builder, values[0])
         stop = builder.mul(values[1], i64(kind.state.bytes))
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
-            _store_states(builder, _least(_held(vector)), builder.gep(start, [offset]))
+            _store_states(builder, _padding_state(_held(vector)), builder.gep(start, [offset]))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, kind), codegen
@@ -1355,18 +1355,18 @@ def _join_rows_of(
     ) -> None:
         narrow = ir.VectorType(kept.element, vector.count)
         held = _held(vector)
-        best, least = cgutils.alloca_once(builder, held), _least(held)
+        best, padding = cgutils.alloca_once(builder, held), _padding_state(held)
         size = i64(kept.bytes)
         steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
         place = _place(builder, lines.place, *steps_to)
         if kept.sums:
-            builder.store(least, best)
+            builder.store(padding, best)
         else:
             old = _load_states(builder, place, vector)
-            begin = least
+            begin = padding
             if not kept.positions:
                 lowest = _splat(builder, kept.lowest(builder, rule), vector)
-                begin = lowest if few is None else builder.select(few.mask, lowest, least)
+                begin = lowest if few is None else builder.select(few.mask, lowest, padding)
             builder.store(builder.select(fresh, begin, old), best)
         step = rows.step if apart else i64(narrow.element.width // 8)
         steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
@@ -1395,7 +1395,7 @@ def _join_rows_of(
                 bits = _load_few(builder, pointer, few, narrow)
             state = kept.of(context, builder, bits, where, rule)
             if few is not None:
-                state = _selected(builder, few.mask, state, least)
+                state = _selected(builder, few.mask, state, padding)
             builder.store(_joined(builder, state, builder.load(best)), best)
 
         _rounds(builder, rounds, join_row)
@@ -1529,8 +1529,8 @@ def fold_block(
         i64 = n.type
         one, size, lanes = i64(1), i64(kind.state.bytes), i64(vector.count)
         end = builder.sub(n, lanes)
-        least = _least(_held(vector))
-        best = cgutils.alloca_once(builder, least.type)
+        padding = _padding_state(_held(vector))
+        best = cgutils.alloca_once(builder, padding.type)
 
         def strip(plane: Any, first: Any) -> None:
             rows = _place(builder, source, (plane, source_plane), (first, size))
@@ -1545,13 +1545,13 @@ def fold_block(
                 builder.store(joined, best)
                 return joined
 
-            builder.store(least, best)
+            builder.store(padding, best)
             with cgutils.for_range(builder, builder.sub(window, count)) as loop:
                 join_row(builder.add(count, loop.index))
             with cgutils.for_range(builder, count) as loop:
                 row = builder.sub(builder.sub(count, one), loop.index)
                 _store_states(builder, join_row(row), place(windows, row))
-            builder.store(least, best)
+            builder.store(padding, best)
             with cgutils.for_range_slice(builder, one, count, one, i64) as (row, _):
                 more = join_row(builder.add(builder.sub(window, one), row))
                 state = _load_states(builder, place(windows, row), vector)
@@ -1703,7 +1703,7 @@ class Sums(PoolState):
         return _float_of(context, builder, bits, self.dtype, self.type)
 
     def lowest(self, builder: Any, rule: Any) -> Any:
-        return _least(self.type)
+        return _padding_state(self.type)
 
     def finished(self, context: Any, builder: Any, value: Any, rule: Any) -> tuple[Any, Any]:
         """What vectors of sums become in the end, and which of these are not certain to be right; None: all are."""
@@ -2466,7 +2466,7 @@ def _spread_states(
             bits = _moved(builder, "expand", _masked_load(builder, pointer, first, narrow), used)
             state = kept.of(context, builder, bits, None, rule)
             state = _joined(builder, state, lowest)
-            state = builder.select(used, state, _least(vector))
+            state = builder.select(used, state, _padding_state(vector))
             place = builder.mul(loop.index, loop.index.type(VECTOR_BYTES))
             _store(builder, state, _pointer(builder, line, place))
         return context.get_dummy_value()
@@ -2902,7 +2902,7 @@ def _join_windows(
             # Where the last window begins, and the first one: before the elements, or at one of them.
             last = builder.sub(builder.sub(stop, one), padding)
             begin = _greater(builder, builder.sub(first, padding), zero)
-            builder.store(_least(vector), best)
+            builder.store(_padding_state(vector), best)
             with backwards(common, _greater(builder, builder.add(last, one), zero)) as loop:
                 join(builder.sub(common, loop.index))
             with backwards(last, begin) as loop:
@@ -2913,7 +2913,7 @@ def _join_windows(
             end = _lesser(builder, padding, stop)
             with cgutils.for_range_slice(builder, first, end, one, i64) as (number, _):
                 _store(builder, builder.load(best), place(number))
-            builder.store(_least(vector), best)
+            builder.store(_padding_state(vector), best)
             second = builder.add(first, one)
             inside = _greater(builder, _lesser(builder, stop, builder.sub(n, to_last)), second)
             with cgutils.for_range_slice(builder, second, inside, one, i64) as (number, _):

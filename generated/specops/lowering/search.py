@@ -107,7 +107,7 @@ class Search:
         self._ceiling = least + 1 if (input.dtype, better) == ("BOOL", "greater") else greatest
         # Half of random ones are True: of such rows few elements are read.
         self._soon = input.dtype == "BOOL"
-        self._blanks = infinity is not None and nan == "ignored"
+        self._nan_is_0 = infinity is not None and nan == "ignored"
         input_bytes = math.prod(self._sizes) * self._element_bytes
         self._moved = input_bytes + math.prod(output.sizes) * self._out_bytes
         self._large = input_bytes >= machine.LARGE_BYTES
@@ -230,7 +230,7 @@ class Search:
             kernel.PARTS: parts,
             kernel.PART_WEIGHT: visit.reduced[0].other_stride if split else 0,
             kernel.OUT_BYTES: self._out_bytes,
-            kernel.BLANKS: self._blanks,
+            kernel.NAN_IS_0: self._nan_is_0,
             kernel.MARK: self._marking.mark if self._marking else 0,
             kernel.OVERLAP: strategy.overlap[0],
             kernel.OVERLAP_INDEX: strategy.overlap[1],

@@ -17,7 +17,7 @@ from llvm import _const, _width
 from memory import _in_turn, _interleaved, _splat
 from order_key import Rule, _mirror, _order_key, _rule
 from pool_state import PoolState
-from state_lanes import _halves, _is_halved, _least, _of_halves
+from state_lanes import _halves, _is_halved, _of_halves, _padding_state
 
 
 class Greatest(PoolState):
@@ -39,12 +39,12 @@ class Greatest(PoolState):
 
     def lowest(self, builder: Any, rule: Rule) -> Any:
         """It keeps a losing NaN above padding; not asked of states with positions."""
-        least = _least(self.type)
+        padding = _padding_state(self.type)
         if rule.inf is None:
-            return least
+            return padding
         shift = rule.nan_key
         above = builder.icmp_signed(">", shift, shift.type(0))
-        return builder.add(least, builder.zext(above, shift.type))
+        return builder.add(padding, builder.zext(above, shift.type))
 
 
 def _resize(builder: Any, value: Any, element: Any) -> Any:
@@ -127,5 +127,5 @@ def _element_bits(builder: Any, state: Any, rule: Rule) -> Any:
     if inf is None:
         return builder.xor(state, flip)
     lowest = builder.not_(inf)  # -inf, mirrored
-    padding = builder.icmp_signed("==", state, _least(state.type))
-    return _mirror(builder, builder.select(padding, lowest, builder.sub(state, shift)))
+    is_padding = builder.icmp_signed("==", state, _padding_state(state.type))
+    return _mirror(builder, builder.select(is_padding, lowest, builder.sub(state, shift)))

@@ -32,8 +32,8 @@ from state_lanes import (
     _collected_states,
     _held,
     _joined,
-    _least,
     _load_states,
+    _padding_state,
     _selected,
     _store_states,
 )
@@ -162,7 +162,7 @@ def clear_states(_context: Any, line: Any, n: Any, kind: Any) -> Any:
         start = _pointer(builder, values[0])
         stop = builder.mul(values[1], i64(kind.state.bytes))
         with cgutils.for_range_slice(builder, i64(0), stop, i64(VECTOR_BYTES), i64) as (offset, _):
-            _store_states(builder, _least(_held(vector)), builder.gep(start, [offset]))
+            _store_states(builder, _padding_state(_held(vector)), builder.gep(start, [offset]))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, kind), codegen
@@ -195,18 +195,18 @@ def _join_rows_of(
     ) -> None:
         narrow = ir.VectorType(kept.element, vector.count)
         held = _held(vector)
-        best, least = cgutils.alloca_once(builder, held), _least(held)
+        best, padding = cgutils.alloca_once(builder, held), _padding_state(held)
         size = i64(kept.bytes)
         steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
         place = _place(builder, lines.place, *steps_to)
         if kept.sums:
-            builder.store(least, best)
+            builder.store(padding, best)
         else:
             old = _load_states(builder, place, vector)
-            begin = least
+            begin = padding
             if not kept.positions:
                 lowest = _splat(builder, kept.lowest(builder, rule), vector)
-                begin = lowest if few is None else builder.select(few.mask, lowest, least)
+                begin = lowest if few is None else builder.select(few.mask, lowest, padding)
             builder.store(builder.select(fresh, begin, old), best)
         step = rows.step if apart else i64(narrow.element.width // 8)
         steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
@@ -235,7 +235,7 @@ def _join_rows_of(
                 bits = _load_few(builder, pointer, few, narrow)
             state = kept.of(context, builder, bits, where, rule)
             if few is not None:
-                state = _selected(builder, few.mask, state, least)
+                state = _selected(builder, few.mask, state, padding)
             builder.store(_joined(builder, state, builder.load(best)), best)
 
         _rounds(builder, rounds, join_row)
@@ -369,8 +369,8 @@ def fold_block(
         i64 = n.type
         one, size, lanes = i64(1), i64(kind.state.bytes), i64(vector.count)
         end = builder.sub(n, lanes)
-        least = _least(_held(vector))
-        best = cgutils.alloca_once(builder, least.type)
+        padding = _padding_state(_held(vector))
+        best = cgutils.alloca_once(builder, padding.type)
 
         def strip(plane: Any, first: Any) -> None:
             rows = _place(builder, source, (plane, source_plane), (first, size))
@@ -385,13 +385,13 @@ def fold_block(
                 builder.store(joined, best)
                 return joined
 
-            builder.store(least, best)
+            builder.store(padding, best)
             with cgutils.for_range(builder, builder.sub(window, count)) as loop:
                 join_row(builder.add(count, loop.index))
             with cgutils.for_range(builder, count) as loop:
                 row = builder.sub(builder.sub(count, one), loop.index)
                 _store_states(builder, join_row(row), place(windows, row))
-            builder.store(least, best)
+            builder.store(padding, best)
             with cgutils.for_range_slice(builder, one, count, one, i64) as (row, _):
                 more = join_row(builder.add(builder.sub(window, one), row))
                 state = _load_states(builder, place(windows, row), vector)

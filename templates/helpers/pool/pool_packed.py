@@ -33,7 +33,7 @@ from order_key import _rule
 from pool_line import AHEAD, Pieces, _folded, fold_line
 from pool_settings import BUFFER, KEPT, LINE, PLANE_PITCH, PLANES, TABLE_AT, TALL, pool_tables
 from pool_state import state_size
-from state_lanes import _joined, _least
+from state_lanes import _joined, _padding_state
 from sums import _nearest_bits
 from walk import axis_of, integers
 from windows import COLUMNS, DILATION, OUT_SIZE, STRIDE, WINDOW
@@ -88,7 +88,7 @@ def _spread_states(
             bits = _moved(builder, "expand", _masked_load(builder, pointer, first, narrow), used)
             state = kept.of(context, builder, bits, None, rule)
             state = _joined(builder, state, lowest)
-            state = builder.select(used, state, _least(vector))
+            state = builder.select(used, state, _padding_state(vector))
             place = builder.mul(loop.index, loop.index.type(VECTOR_BYTES))
             _store(builder, state, _pointer(builder, line, place))
         return context.get_dummy_value()

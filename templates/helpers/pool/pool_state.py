@@ -13,7 +13,7 @@ from numba import types
 from numba.core.imputils import lower_constant
 from numba.extending import models, register_model, typeof_impl
 
-from constants import _constant
+from constants import _of_type
 from llvm import _width
 
 
@@ -83,5 +83,5 @@ def _state_parts(state: Any) -> int:
     return int(state.bytes * 8 // state.element.width)
 
 
-state_size = _constant(lambda kind: kind.state.bytes)
-state_parts = _constant(lambda kind: _state_parts(kind.state))
+state_size = _of_type(lambda kind: kind.state.bytes)
+state_parts = _of_type(lambda kind: _state_parts(kind.state))

@@ -40,7 +40,7 @@ from memory import (
 from order_key import _rule
 from pool_settings import BATCH, SHARE, TILE, TRANSPOSED_BYTES, pool_tables
 from pool_state import PoolState, _state_parts, state_parts, state_size
-from state_lanes import _joined, _least
+from state_lanes import _joined, _padding_state
 from strips import _place
 from sums import _nearest_bits
 from transposing import _each_unit, _load_transposed, _store_each, _unit, _units
@@ -294,7 +294,7 @@ def _join_windows(
             # Where the last window begins, and the first one: before the elements, or at one of them.
             last = builder.sub(builder.sub(stop, one), padding)
             begin = _greater(builder, builder.sub(first, padding), zero)
-            builder.store(_least(vector), best)
+            builder.store(_padding_state(vector), best)
             with backwards(common, _greater(builder, builder.add(last, one), zero)) as loop:
                 join(builder.sub(common, loop.index))
             with backwards(last, begin) as loop:
@@ -305,7 +305,7 @@ def _join_windows(
             end = _lesser(builder, padding, stop)
             with cgutils.for_range_slice(builder, first, end, one, i64) as (number, _):
                 _store(builder, builder.load(best), place(number))
-            builder.store(_least(vector), best)
+            builder.store(_padding_state(vector), best)
             second = builder.add(first, one)
             inside = _greater(builder, _lesser(builder, stop, builder.sub(n, to_last)), second)
             with cgutils.for_range_slice(builder, second, inside, one, i64) as (number, _):

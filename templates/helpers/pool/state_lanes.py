@@ -57,11 +57,11 @@ def _store_states(builder: Any, states: Any, pointer: Any) -> None:
     _store(builder, states, pointer)
 
 
-def _least(type_: Any) -> Any:
-    """Padding's state."""
+def _padding_state(type_: Any) -> Any:
+    """Padding's state: the least integer, and of sums 0."""
     if _is_halved(type_):
         upper, lower = type_.elements
-        return ir.Constant(type_, [_least(upper), ir.Constant(lower, None)])
+        return ir.Constant(type_, [_padding_state(upper), ir.Constant(lower, None)])
     if _is_float(type_):
         return _const(type_, 0.0)
     return _least_integer(type_)

@@ -29,7 +29,7 @@ from memory import (
 from pool_line import Destination, Pieces, Planes, Runs, _fold_runs, copy_element, lane_runs
 from pool_settings import LANE_OUT, LINE, PAST, PITCH, SPATIAL
 from pool_state import state_size
-from state_lanes import _least
+from state_lanes import _padding_state
 from stores import _store_lanes, _store_past
 from strips import _after, _place, _runs
 from sums import Sums, _float_of, _nearest_bits
@@ -169,9 +169,9 @@ def add_quotients(
             value = _float_of(context, builder, bits, kind.state.dtype, element)
             value = builder.fdiv(value, builder.fmul(divisor, _splat(builder, scale, vector)))
             # Nothing is added to lanes that keep their sums: a masked store would not be forwarded to the next load.
-            value = _after(builder, done, value, _least(vector))
+            value = _after(builder, done, value, _padding_state(vector))
             if few is not None:
-                value = builder.select(few.mask, value, _least(vector))
+                value = builder.select(few.mask, value, _padding_state(vector))
             _store(builder, builder.fadd(old, value), place)
 
         _runs(context, builder, _vector(element), planes.count, n.type(1), n, strip)
@@ -220,7 +220,7 @@ def spread_sums(_context: Any, target: Any, source: Any, n: Any, stride: Any, ki
         def spread(step: int, first: Any, count: Any) -> None:
             value = _load(builder, _place(builder, source, (first, size)), vector)
             if count is not None:
-                value = _after(builder, count, _least(vector), value)
+                value = _after(builder, count, _padding_state(vector), value)
             last = builder.mul(
                 builder.sub(i64(lanes) if count is None else count, i64(1)), i64(step)
             )
@@ -228,7 +228,7 @@ def spread_sums(_context: Any, target: Any, source: Any, n: Any, stride: Any, ki
             for begin in range(0, step * lanes, lanes):
                 places = range(begin, begin + lanes)
                 order = [lanes if place % step else place // step for place in places]
-                part = _shuffled(builder, value, _least(vector), order)
+                part = _shuffled(builder, value, _padding_state(vector), order)
                 with builder.if_then(builder.icmp_signed("<=", i64(begin), last)):
                     _store(builder, part, builder.gep(start, [i64(begin * kind.state.bytes)]))
 

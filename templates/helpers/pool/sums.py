@@ -9,7 +9,7 @@ from llvmlite import ir
 from half import _bfloat_to_float, _half_to_float, _like, _to_16_bits
 from llvm import _scalar
 from pool_state import PoolState
-from state_lanes import _least
+from state_lanes import _padding_state
 
 FLOAT_BITS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
 
@@ -33,7 +33,7 @@ class Sums(PoolState):
         return _float_of(context, builder, bits, self.dtype, self.type)
 
     def lowest(self, builder: Any, rule: Any) -> Any:
-        return _least(self.type)
+        return _padding_state(self.type)
 
     def finished(self, context: Any, builder: Any, value: Any, rule: Any) -> tuple[Any, Any]:
         """What vectors of sums become in the end, and which of these are not certain to be right; None: all are."""

@@ -23,7 +23,7 @@ from numba import types
 from numba.core.imputils import lower_constant
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
-from constants import _constant
+from constants import _of_type
 from memory import VECTOR_BYTES, _load, _pointer
 from target import _bytes_ahead, _zen
 
@@ -125,9 +125,9 @@ def _rule_of(builder: Any, fold: Fold, rule: Any) -> tuple[Any, ...]:
     return tuple(w if fold.bits == 64 else builder.trunc(w, fold.element) for w in words)
 
 
-lane_bytes = _constant(lambda fold: fold.fold.lane_bytes)  # of each array of a state
-fold_lanes = _constant(lambda fold: fold.fold.count)  # elements of a vector
-state_arrays = _constant(lambda fold: fold.fold.arrays)  # of lanes
+lane_bytes = _of_type(lambda fold: fold.fold.lane_bytes)  # of each array of a state
+fold_lanes = _of_type(lambda fold: fold.fold.count)  # elements of a vector
+state_arrays = _of_type(lambda fold: fold.fold.arrays)  # of lanes
 
 
 @intrinsic

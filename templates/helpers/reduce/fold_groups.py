@@ -19,9 +19,9 @@ from few_lanes import _few, _load_few
 from fold import Fold, _rule_of
 from fold_short import _fold_short, _ShortRuns
 from fold_state import (
-    _blank,
     _loaded,
     _neutral,
+    _neutral_terms,
     _states_added,
     _stored,
     _summed,
@@ -63,7 +63,7 @@ def _by_states(context: Any, builder: Any, fold: Fold, rule: Any) -> _RunFold:
     def folded(values: list[Any], bits: Any, wanted: Any = None) -> list[Any]:
         value = _terms(context, builder, fold, rule, bits)
         if wanted is not None:
-            value = builder.select(wanted, value, _blank(fold, value.type))
+            value = builder.select(wanted, value, _neutral_terms(fold, value.type))
         if fold.converts:
             return _summed(
                 context, builder, fold, values, 1, lambda _i: [value], wanted is not None

@@ -10,7 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from constants import _constant
+from constants import _of_type
 from few_lanes import _load_short
 from fold import Fold, _rule_of
 from fold_state import (
@@ -147,7 +147,7 @@ def _fold_short(
             each(greatest_of_several if compares else of_several, in_pieces)
 
 
-short_row = _constant(lambda fold: fold.fold.short_row)  # elements, at most, of a short run
+short_row = _of_type(lambda fold: fold.fold.short_row)  # elements, at most, of a short run
 
 
 @intrinsic

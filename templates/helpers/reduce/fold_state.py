@@ -82,7 +82,7 @@ def _terms(context: Any, builder: Any, fold: Fold, rule: tuple[Any, ...], bits: 
     return value
 
 
-def _blank(fold: Fold, type_: Any) -> Any:
+def _neutral_terms(fold: Fold, type_: Any) -> Any:
     """Terms that change nothing."""
     if fold.operation == "greatest":
         return _least_integer(type_)
@@ -97,7 +97,7 @@ def _neutral(fold: Fold, count: int) -> list[Any]:
     """The state of no elements, in so many lanes."""
     vector = ir.VectorType(fold.lane, count)
     if fold.lane != _DOUBLE:
-        return [_blank(fold, vector)]
+        return [_neutral_terms(fold, vector)]
     zero = _const(vector, 0.0)
     if fold.operation == "product":
         return [_const(vector, 1.0), zero]

@@ -14,10 +14,10 @@ from few_lanes import _few, _load_few
 from fold import _DOUBLE, Fold, _bits_type, _rule_of
 from fold_product import _times_narrow, _within
 from fold_state import (
-    _blank,
     _key,
     _key_of_number,
     _loaded,
+    _neutral_terms,
     _pieces,
     _places,
     _start,
@@ -72,7 +72,7 @@ def _fold_part(
     if fold.operation == "greatest" and fold.floats and rows > 1:
         key = _greatest_of_floats(builder, fold, rule, [load(i, few) for i in range(rows)])
         if few is not None:
-            key = builder.select(few.mask, key, _blank(fold, key.type))
+            key = builder.select(few.mask, key, _neutral_terms(fold, key.type))
         return [_greater(builder, state[0], key)]
 
     width = state[0].type.count  # of the pieces in which the state is
@@ -85,7 +85,7 @@ def _fold_part(
             value = _terms(context, builder, fold, rule, _shuffled(builder, bits, bits, places))
             if few is not None:
                 wanted = _shuffled(builder, few.mask, few.mask, places)
-                value = builder.select(wanted, value, _blank(fold, value.type))
+                value = builder.select(wanted, value, _neutral_terms(fold, value.type))
             values.append(value)
         return values
 

@@ -36,7 +36,7 @@ SEARCHED_ROWS_WIDE = 8
 
 
 @intrinsic
-def store_places(
+def store_indices(
     _context: Any,
     address: Any,
     n: Any,
@@ -44,22 +44,22 @@ def store_places(
     where: Any,
     base: Any,
     weight: Any,
-    blanks: Any,
+    nan_is_0: Any,
     size: Any,
     past: Any,
     rule: Any,
 ) -> Any:
-    """Store n indices of 8, 4 or 2 bytes (`size`), contiguously from `address` on, of what search_rows found.
+    """Store n indices of `size` bytes, 8, 4 or 2, side by side from `address` on.
 
-    Or of what search_transposed did. That of row r is base + r * weight; where there are `blanks`, that of nothing but
-    NaN is 0. `past`: indices go past the caches.
+    best, where: keys and row numbers, as search_rows and search_transposed leave them; the index of row r is
+    base + r * weight. If `nan_is_0`, the index is 0 where the best key is that of NaN. `past`: past the caches.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        address, n, best, where, base, weight, blanks, size, past = values[:9]
+        address, n, best, where, base, weight, nan_is_0, size, past = values[:9]
         rule = _rule(builder, signature, values)
         element, i64 = rule.flip.type, n.type
-        unless_blank = _unless(builder, blanks, i64)
+        kept_of_nan = _unless(builder, nan_is_0, i64)
         position = i64(0)
         for lanes in (VECTOR_BYTES // 8, 1):
             narrow, wide = ir.VectorType(element, lanes), ir.VectorType(i64, lanes)
@@ -73,7 +73,7 @@ def store_places(
                 steps = builder.mul(row, _splat(builder, weight, wide))
                 index = builder.add(steps, _splat(builder, base, wide))
                 nan = builder.icmp_signed("==", key, _splat(builder, rule.nan_key, narrow))
-                index_if_nan = builder.and_(index, _splat(builder, unless_blank, wide))
+                index_if_nan = builder.and_(index, _splat(builder, kept_of_nan, wide))
                 index = builder.select(nan, index_if_nan, index)
                 for bits in (64, 32, 16):
                     with builder.if_then(builder.icmp_signed("==", size, i64(bits // 8))):

@@ -172,7 +172,7 @@ def mark_planes(
     out_step: Any,
     out_row_step: Any,
     last: Any,
-    blanks: Any,
+    nan_is_0: Any,
     mark: Any,
     address: Any,
     planes: Any,
@@ -185,27 +185,27 @@ def mark_planes(
 ) -> Any:
     """Store all elements of planes, of adjoining columns: `mark` where the best of a column stands, 0 elsewhere.
 
-    The first row visited is row 0 of the output, or its `last` one; where there are `blanks`, the mark of nothing but
+    The first row visited is row 0 of the output, or its `last` one. If `nan_is_0`, the mark of a column of nothing but
     NaN stands in row 0. For the arguments from `address` on see _Planes.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, out_step, out_row_step, last, blanks, mark, *rest = values[:-1]
+        out, out_step, out_row_step, last, nan_is_0, mark, *rest = values[:-1]
         rule = _rule(builder, signature, values)
         planes = _Planes(*rest)
         vector = _vector(rule.flip.type)
         i64 = planes.columns.type
         size = i64(vector.element.width // 8)
         bottom = builder.sub(planes.rows, i64(1))
-        unless_blank = _unless(builder, blanks, vector.element)
-        first = builder.select(builder.and_(last, blanks), bottom, i64(0))
+        kept_of_nan = _unless(builder, nan_is_0, vector.element)
+        first = builder.select(builder.and_(last, nan_is_0), bottom, i64(0))
         first = builder.trunc(first, vector.element) if vector.element.width < 64 else first
 
         def planes_of(rows: Any) -> None:
             def strip(plane: Any, column: Any, few: Any, load: Callable[[Any], Any]) -> None:
                 best, places = _place_down(builder, rows, vector, rule, load)
                 nan = builder.icmp_signed("==", best, _splat(builder, rule.nan_key, vector))
-                place_if_nan = builder.and_(places, _splat(builder, unless_blank, vector))
+                place_if_nan = builder.and_(places, _splat(builder, kept_of_nan, vector))
                 place_if_nan = builder.or_(place_if_nan, _splat(builder, first, vector))
                 places = builder.select(nan, place_if_nan, places)
                 target = builder.add(out, builder.mul(plane, out_step))

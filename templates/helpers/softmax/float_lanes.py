@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
-from constants import _constant
+from constants import _of_type
 from exact import _lost
 from few_lanes import _Few, _few, _load_few, _store_few
 from float_math import LOWEST, _exp, _greater_float, _log
@@ -104,7 +104,7 @@ def _few_or_all(context: Any, builder: Any, typed: Any, lanes: Lanes, count: Any
     return None if typed == types.none else _few(context, builder, _lanes_vector(lanes), count)
 
 
-lane_count = _constant(lambda kind: _lanes_of(kind).count)  # elements of a vector
+lane_count = _of_type(lambda kind: _lanes_of(kind).count)  # elements of a vector
 
 
 @intrinsic
@@ -166,7 +166,7 @@ def load_lanes(_context: Any, kind: Any, address: Any, step: Any, count: Any) ->
     return lanes(kind, types.int64, step, count), codegen
 
 
-key_count = _constant(lambda kind: _keys_of(kind).count)  # elements of a vector of load_keys
+key_count = _of_type(lambda kind: _keys_of(kind).count)  # elements of a vector of load_keys
 
 
 @intrinsic

@@ -74,7 +74,7 @@ def _scale(kind, top, higher):
 
 
 @helper
-def _fold(kind, state, state_bytes, address, offsets, vectors):
+def _fold(kind, state, gap, address, offsets, vectors):
     """Count MEASURED_ROWS rows of contiguous columns in the tops and sums of these, which are at `state`.
 
     Each element is loaded once: twice as fast as to find the greatest first. Nor does anything wait for it: only what
@@ -83,8 +83,8 @@ def _fold(kind, state, state_bytes, address, offsets, vectors):
     for _ in range(vectors):
         rows = load_rows(kind, address, offsets)
         prefetch_rows(address, offsets + 16 * LEAD_ROWS)
-        high_at = state + state_bytes
-        low_at = high_at + state_bytes
+        high_at = state + gap
+        low_at = high_at + gap
         top = peek(kind, state)
         highest = greatest_rows(rows, top)
         high, low = peek(kind, high_at), peek(kind, low_at)
@@ -104,7 +104,7 @@ def _fold(kind, state, state_bytes, address, offsets, vectors):
 
 
 @helper
-def _fold_copies(kind, state, state_bytes, x, step, offsets, rows, count, spare):
+def _fold_copies(kind, state, gap, x, step, offsets, rows, count, spare):
     """As _fold, for `count` columns, less than a vector or `step` bytes apart: copied first.
 
     Of at most MEASURED_ROWS rows. At `spare` there are MEASURED_ROWS vectors and the table of their offsets.
@@ -120,11 +120,11 @@ def _fold_copies(kind, state, state_bytes, x, step, offsets, rows, count, spare)
         elif r < rows:
             value = load_lanes(kind, row, step, count)
         store_lanes(kind, spare + r * lanes * size, None, None, value)
-    _fold(kind, state, state_bytes, spare, spare + MEASURED_ROWS * VECTOR_BYTES, 1)
+    _fold(kind, state, gap, spare, spare + MEASURED_ROWS * VECTOR_BYTES, 1)
 
 
 @helper
-def measure_block(kind, state, state_bytes, tile, step, table, rows, spare):
+def measure_block(kind, state, gap, tile, step, table, rows, spare):
     """Count tabled rows of a tile in the tops and sums at `state`; see _fold.
 
     The first columns, `head` of them, and the last do not fill a vector.
@@ -142,18 +142,18 @@ def measure_block(kind, state, state_bytes, tile, step, table, rows, spare):
             first = tile.x + c * step
             if step == element_size(kind) and left >= MEASURED_ROWS and short == 0:
                 vectors = (columns - c) // lanes
-                _fold(kind, at, state_bytes, first, here, vectors)
+                _fold(kind, at, gap, first, here, vectors)
                 c += vectors * lanes
                 short = columns - c
             else:
                 count = short if short > 0 else least(lanes, columns - c)
                 short = 0
-                _fold_copies(kind, at, state_bytes, first, step, here, left, count, spare)
+                _fold_copies(kind, at, gap, first, step, here, left, count, spare)
                 c += count
 
 
 @helper
-def join_copies(kind, state, state_bytes, columns, copies):
+def join_copies(kind, state, gap, columns, copies):
     """Columns that are measured in `copies` parts, which lie behind one another, are joined in the first part."""
     copy_bytes = columns * (VECTOR_BYTES // lane_count(kind))
     for at in range(state, state + copy_bytes, VECTOR_BYTES):
@@ -165,15 +165,15 @@ def join_copies(kind, state, state_bytes, columns, copies):
         for part in range(copies):
             place = at + part * copy_bytes
             scale = _scale(kind, peek(kind, place), top)
-            low = plus(low, times(peek(kind, place + 2 * state_bytes), scale))
-            high, low = sum_added(high, low, times(peek(kind, place + state_bytes), scale))
+            low = plus(low, times(peek(kind, place + 2 * gap), scale))
+            high, low = sum_added(high, low, times(peek(kind, place + gap), scale))
         poke(at, top)
-        poke(at + state_bytes, high)
-        poke(at + 2 * state_bytes, low)
+        poke(at + gap, high)
+        poke(at + 2 * gap, low)
 
 
 @helper
-def _join_run(kind, begin, end, state_bytes):
+def _join_run(kind, begin, end, gap):
     """The top and the sum of adjoining columns that are one group, whose tops are at `begin` to `end`."""
     one_lane = lane_kind(kind)
     lanes = lane_count(kind)
@@ -190,8 +190,8 @@ def _join_run(kind, begin, end, state_bytes):
         count = least(lanes, (end - at) // lane_bytes)
         own = load_lanes(one_lane, at, None, count)
         scale = _scale(kind, own, tops)
-        more = times(load_lanes(one_lane, at + state_bytes, None, count), scale)
-        lost = times(load_lanes(one_lane, at + 2 * state_bytes, None, count), scale)
+        more = times(load_lanes(one_lane, at + gap, None, count), scale)
+        lost = times(load_lanes(one_lane, at + 2 * gap, None, count), scale)
         # Lanes behind the run are -inf.
         low = plus(low, where_less(own, lowest_tops, zeros, lost))
         high, low = sum_added(high, low, where_less(own, lowest_tops, zeros, more))
@@ -199,7 +199,7 @@ def _join_run(kind, begin, end, state_bytes):
 
 
 @helper
-def _fill_run(kind, begin, end, state_bytes, top, factor):
+def _fill_run(kind, begin, end, gap, top, factor):
     """The group's top and factor in all lanes of its columns."""
     one_lane = lane_kind(kind)
     lanes = lane_count(kind)
@@ -208,38 +208,38 @@ def _fill_run(kind, begin, end, state_bytes, top, factor):
     for at in range(begin, end, VECTOR_BYTES):
         count = least(lanes, (end - at) // lane_bytes)
         store_lanes(one_lane, at, None, count, tops)
-        store_lanes(one_lane, at + state_bytes, None, count, factors)
+        store_lanes(one_lane, at + gap, None, count, factors)
 
 
 @helper
-def set_factors_of_runs(kind, state, state_bytes, columns, run, logarithm):
+def set_factors_of_runs(kind, state, gap, columns, run, logarithm):
     """As set_factors, of columns of which each `run` adjoining ones are one group."""
     lane_bytes = VECTOR_BYTES // lane_count(kind)
     for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
         end = begin + run * lane_bytes
-        top, added = _join_run(kind, begin, end, state_bytes)
-        _fill_run(kind, begin, end, state_bytes, top, factor_of(added, logarithm))
+        top, added = _join_run(kind, begin, end, gap)
+        _fill_run(kind, begin, end, gap, top, factor_of(added, logarithm))
 
 
 @helper
-def save_runs(kind, state, state_bytes, pairs, step, columns, run):
+def save_runs(kind, state, gap, pairs, step, columns, run):
     """As save_columns, of columns of which each `run` adjoining ones are one group."""
     lane_bytes = VECTOR_BYTES // lane_count(kind)
     for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
-        top, added = _join_run(kind, begin, begin + run * lane_bytes, state_bytes)
+        top, added = _join_run(kind, begin, begin + run * lane_bytes, gap)
         store_double(pairs, 0, top)
         store_double(pairs, 1, added)
         pairs += step
 
 
 @helper
-def restore_runs(kind, state, state_bytes, pairs, step, columns, run):
+def restore_runs(kind, state, gap, pairs, step, columns, run):
     """As restore_columns, of columns of which each `run` adjoining ones are one group."""
     lane_bytes = VECTOR_BYTES // lane_count(kind)
     for begin in range(state, state + columns * lane_bytes, run * lane_bytes):
         end = begin + run * lane_bytes
         top, factor = load_double(pairs, 0), load_double(pairs, 1)
-        _fill_run(kind, begin, end, state_bytes, top, factor)
+        _fill_run(kind, begin, end, gap, top, factor)
         pairs += step
 
 
@@ -253,38 +253,38 @@ def repeat_columns(kind, state, columns, copies):
 
 
 @helper
-def clear_tile(kind, state, state_bytes, columns):
+def clear_tile(kind, state, gap, columns):
     """Columns of which nothing is measured yet."""
     for at in range(state, state + columns * (VECTOR_BYTES // lane_count(kind)), VECTOR_BYTES):
         poke(at, splat(kind, lowest(kind)))
-        poke(at + state_bytes, splat(kind, 0.0))
-        poke(at + 2 * state_bytes, splat(kind, 0.0))
+        poke(at + gap, splat(kind, 0.0))
+        poke(at + 2 * gap, splat(kind, 0.0))
 
 
 @helper
-def set_factors(kind, state, state_bytes, columns, logarithm):
+def set_factors(kind, state, gap, columns, logarithm):
     """The factors of columns take the place of their sums."""
     for at in range(state, state + columns * (VECTOR_BYTES // lane_count(kind)), VECTOR_BYTES):
-        high, low = peek(kind, at + state_bytes), peek(kind, at + 2 * state_bytes)
-        poke(at + state_bytes, factors_of(kind, high, low, logarithm))
+        high, low = peek(kind, at + gap), peek(kind, at + 2 * gap)
+        poke(at + gap, factors_of(kind, high, low, logarithm))
 
 
 @helper
-def save_columns(kind, state, state_bytes, pairs, step, columns):
+def save_columns(kind, state, gap, pairs, step, columns):
     """The top and the sum of each column are stored as a pair, `step` bytes apart."""
     for c in range(columns):
         store_double(pairs, 0, get_lane(kind, state, c))
-        high, low = state + state_bytes, state + 2 * state_bytes
+        high, low = state + gap, state + 2 * gap
         store_double(pairs, 1, get_lane(kind, high, c) + get_lane(kind, low, c))
         pairs += step
 
 
 @helper
-def restore_columns(kind, state, state_bytes, pairs, step, columns):
+def restore_columns(kind, state, gap, pairs, step, columns):
     """Tops and factors of columns, from pairs of them."""
     for c in range(columns):
         set_lane(kind, state, c, load_double(pairs, 0))
-        set_lane(kind, state + state_bytes, c, load_double(pairs, 1))
+        set_lane(kind, state + gap, c, load_double(pairs, 1))
         pairs += step
 
 

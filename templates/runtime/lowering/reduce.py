@@ -90,7 +90,7 @@ class _Strategy(NamedTuple):
     Of columns, or groups of short runs, `tile` together; of columns `beside` rows taken as one.
     """
 
-    fold: Callable[..., launch.Chunk]
+    chunk: Callable[..., launch.Chunk]
     items: int
     positions: int  # of a group, that its parts share
     part_bytes: int  # that an item reads; 0 where groups have no parts
@@ -222,7 +222,7 @@ class Reduce:
         settings[kernel.LAST] = strategy.last
         settings[kernel.SEVERAL] = strategy.several
         settings[kernel.UNCACHED] = self._uncached
-        settings[kernel.NEAR] = self._near_rows if strategy.fold is _ROWS else self._near
+        settings[kernel.NEAR] = self._near_rows if strategy.chunk is _ROWS else self._near
         settings[kernel.LAST_COLUMNS] = strategy.last_columns
         settings[kernel.DOWN] = strategy.down
         # Of few rows, results are much of what is moved: past the caches they take 0.7 to 0.8 of the time.
@@ -232,7 +232,7 @@ class Reduce:
         settings[kernel.KEPT_RANK], settings[kernel.REDUCED_RANK] = map(len, tables)
         settings[kernel.RULE :] = self._rule
         return _Plan(
-            chunk=strategy.fold(*self._fold),
+            chunk=strategy.chunk(*self._fold),
             walk=walk_of(settings, *tables),
             shift=shift,
             out_shift=out_shift + moved,
@@ -294,7 +294,7 @@ class Reduce:
     def _rows(self, kept: list[Axis], reduced: list[Axis]) -> _Strategy:
         total = elements(reduced)
         return _Strategy(
-            fold=_ROWS,
+            chunk=_ROWS,
             items=elements(kept),
             positions=total,
             part_bytes=total * self._element_bytes,
@@ -313,7 +313,7 @@ class Reduce:
         items = elements(kept) // across * ceildiv(across, tile)
         positions = elements(reduced[:-1])
         return _Strategy(
-            fold=_RUNS,
+            chunk=_RUNS,
             items=items,
             positions=positions,
             part_bytes=positions * n * tile * self._element_bytes,
@@ -328,7 +328,7 @@ class Reduce:
             return None
         columns = kept[-1].size
         return _Strategy(
-            fold=_PLANES,
+            chunk=_PLANES,
             items=elements(kept) // columns,
             positions=reduced[0].size,
             part_bytes=0,
@@ -379,7 +379,7 @@ class Reduce:
         if narrow and several == 1:
             down = DOWN_BYTES // wide & -kernel.FOLD
         return _Strategy(
-            fold=_COLUMNS,
+            chunk=_COLUMNS,
             items=items,
             positions=total,
             part_bytes=total * wide,
@@ -395,6 +395,6 @@ class Reduce:
         groups, total = elements(kept), strategy.positions
         most = PARTIAL_BYTES // (groups * self._state_bytes)
         parts = machine.parts_for(strategy.items, PART_ITEMS, strategy.part_bytes, most)
-        if parts == 1 and strategy.fold is _ROWS:
+        if parts == 1 and strategy.chunk is _ROWS:
             parts = planes.parts_in_order(kept, reduced, self._element_bytes, most)
         return evened(total, parts)
