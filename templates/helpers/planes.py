@@ -20,8 +20,8 @@ WRITTEN_OUT = (2, 3, 4)  # rows of planes that are read down without a loop: in 
 _PLANE_LANES = 256  # columns of planes whose results are stored together
 
 
-class _Planes(NamedTuple):
-    """Planes of rows of adjoining columns."""
+class SmallPlanes(NamedTuple):
+    """Planes, each of so many rows of adjoining columns."""
 
     address: Any  # of the first row of the first plane
     count: Any
@@ -29,7 +29,7 @@ class _Planes(NamedTuple):
     rows: Any
     row_step: Any  # bytes from one to the next
     columns: Any
-    ahead: Any  # bytes to what is fetched meanwhile
+    ahead: Any  # how many bytes further on is fetched
 
 
 @inlined
@@ -54,7 +54,7 @@ def planes_ahead(rows, row_bytes):
 def _each_strip(
     context: Any,
     builder: Any,
-    planes: _Planes,
+    planes: SmallPlanes,
     vector: Any,
     strip: Callable[[Any, Any, Any, Callable[[Any], Any]], None],
 ) -> None:

@@ -32,7 +32,7 @@ from fold import Fold, fetches_runs, fold_lanes, lane_bytes, settles, state_arra
 from fold_down import fold_down, fold_planes
 from fold_finish import finish, finishes_fast, reduce_planes
 from fold_groups import fold_groups
-from fold_run import fold_run
+from fold_run import Lead, fold_run
 from fold_short import fold_short, short_row
 from fold_state import reset
 from folds import (
@@ -58,7 +58,7 @@ from memory import (
     release,
     split,
 )
-from planes import columns_before, planes_ahead, planes_together
+from planes import SmallPlanes, columns_before, planes_ahead, planes_together
 from target import bytes_ahead
 from vectors import prefer_wide_vectors
 from walk import integers
@@ -89,18 +89,17 @@ SHORT_GROUPS = 64
 
 @helper
 def _lead(fold, reduced, pitch):
-    """Where a run of a group is fetched ahead, as fold_run takes it; runs are `pitch` bytes apart."""
+    """What is fetched ahead of the first element of a run; runs are `pitch` bytes apart."""
     n, step, _ = axis_entries(reduced, reduced.rank - 1)
     run_bytes, ahead = most(n * step, 1), bytes_ahead()
     fetches = fetches_runs(fold, run_bytes) or (run_bytes < ahead and run_bytes != pitch)
-    return fetches, ahead % run_bytes, pitch, ahead // run_bytes * pitch
+    return Lead(fetches, ahead % run_bytes, pitch, ahead // run_bytes * pitch)
 
 
 @inlined
 def _lead_within(lead, passed):
-    """`lead` of a run of which `passed` bytes lie behind."""
-    fetches, ahead, pitch, skipped = lead
-    return fetches, ahead, pitch - passed, skipped
+    """The same for a fold that begins `passed` bytes behind the run's first element."""
+    return Lead(lead.fetches, lead.ahead, lead.pitch - passed, lead.skipped)
 
 
 @helper
@@ -113,7 +112,7 @@ def _fold_group(fold, rule, at, gap, reduced, x, lead, begin, end):
         offset, _, left = run_at(reduced, position, position + n)
         count = least(least(left, together), end - position)
         here = _lead_within(lead, (n - left) * step)
-        fold_run(fold, rule, at, gap, position == begin, x + offset, count, left, step, *here)
+        fold_run(fold, rule, at, gap, position == begin, x + offset, count, left, step, here)
         if is_settled(fold, at):
             return
         position += count
@@ -186,18 +185,8 @@ def rows(dtype, operation):
                     at = states + g * vector
                     if one_run and not settling:
                         # With no call: 1.1 to 1.5 times as fast.
-                        fold_run(
-                            fold,
-                            rule,
-                            at,
-                            gap,
-                            True,
-                            start,
-                            stop - first,
-                            left_of_run,
-                            n_step,
-                            *here,
-                        )
+                        some = stop - first
+                        fold_run(fold, rule, at, gap, True, start, some, left_of_run, n_step, here)
                     else:
                         _fold_group(fold, rule, at, gap, reduced, address, lead, first, stop)
                     address += step
@@ -286,21 +275,33 @@ def _fold_apart(fold, rule, states, gap, fresh, start, table, rows, columns, ste
     fold_scattered(fold, rule, states, gap, fresh, start, table, rows, columns, step, ahead)
 
 
+class Tiling(NamedTuple):
+    """How columns are cut into tiles, and in which order these are items."""
+
+    items: Any  # of each part
+    tile: Any  # columns of one
+    tiles: Any  # along the innermost kept axis
+    outers: Any  # positions in the kept axes but that
+    swapped: Any  # items go along the outer axes first, as memory does
+    several: Any  # rows of the next kept axis that are taken together, of `next_size`
+    next_size: Any
+
+
 @inlined
-def _tile_of(item, whole, tiles, tile, outers, swapped, several, next_size):
+def _tile_of(item, tiling):
     """Part, position in the outer axes, first column, and how many rows of the next kept axis, of an item."""
-    part, rest = split(item, whole)
+    part, rest = split(item, tiling.items)
     taken = 1
-    if several > 1:
-        above, digit = split(rest, ceildiv(next_size, several))
-        digit *= several
-        taken = least(several, next_size - digit)
-        outer, column = above * next_size + digit, 0
-    elif swapped:
-        column, outer = split(rest, outers)
+    if tiling.several > 1:
+        above, digit = split(rest, ceildiv(tiling.next_size, tiling.several))
+        digit *= tiling.several
+        taken = least(tiling.several, tiling.next_size - digit)
+        outer, column = above * tiling.next_size + digit, 0
+    elif tiling.swapped:
+        column, outer = split(rest, tiling.outers)
     else:
-        outer, column = split(rest, tiles)
-    return part, outer, column * tile, taken
+        outer, column = split(rest, tiling.tiles)
+    return part, outer, column * tiling.tile, taken
 
 
 class Extent(NamedTuple):
@@ -376,22 +377,18 @@ def columns(dtype, operation):
         if several > 1:
             next_size, _, next_out_step = axis_entries(kept, inner - 1)
         whole = outers // next_size * ceildiv(next_size, several) * tiles
-        # For the order of memory.
         swapped = inner > 0 and step > axis_entry(kept, inner - 1, AXIS_STRIDE)
         row_step = axis_entry(reduced, reduced.rank - 1, AXIS_STRIDE)
         total = volume_of(reduced)
         share = ceildiv(total, parts)
         partial_last = settings[LAST] < beside
         further_apart = apart_ahead(step, size, total) if settings[NEAR] == 0 else 0
-        part, outer, column, taken = _tile_of(
-            begin, whole, tiles, tile, outers, swapped, several, next_size
-        )
+        tiling = Tiling(whole, tile, tiles, outers, swapped, several, next_size)
+        part, outer, column, taken = _tile_of(begin, tiling)
         offset, out_offset = unravel(kept, inner, outer)
         for item in range(begin, end):
             later = least(item + 1, end - 1)
-            next_part, next_outer, next_column, next_taken = _tile_of(
-                later, whole, tiles, tile, outers, swapped, several, next_size
-            )
+            next_part, next_outer, next_column, next_taken = _tile_of(later, tiling)
             next_offset, next_out_offset = unravel(kept, inner, next_outer)
             columns = least(tile, across - column)
             each = columns * beside
@@ -496,23 +493,11 @@ def planes(dtype, operation):
             item += count
             some = columns_before(item, in_row, columns, settings[LAST_COLUMNS])
             start, target = x + offset, out + out_offset
+            folded = SmallPlanes(start, count, step, n, row_step, some, ahead)
             if straight:
-                reduce_planes(
-                    fold,
-                    rule,
-                    target,
-                    next_out,
-                    past,
-                    start,
-                    count,
-                    step,
-                    n,
-                    row_step,
-                    some,
-                    ahead,
-                )
+                reduce_planes(fold, rule, target, next_out, past, folded)
                 continue
-            fold_planes(fold, rule, states, gap, start, count, step, n, row_step, some, ahead)
+            fold_planes(fold, rule, states, gap, folded)
             if one_run:
                 finish(fold, rule, states, gap, target, out_step, count * some)
             else:

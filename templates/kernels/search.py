@@ -79,7 +79,7 @@ from memory import (
     store_element,
     store_integer,
 )
-from planes import columns_before, planes_ahead, planes_together
+from planes import SmallPlanes, columns_before, planes_ahead, planes_together
 from preference import Preference, is_preferred
 from row_lanes import greatest_place, greatest_place_of_few, greatest_place_of_many
 from row_search import BLOCK_BYTES, Preferred, search_dense_row, search_row, search_strided_row
@@ -620,26 +620,14 @@ def planes(width, is_float, one_hot):
             item += count
             some = columns_before(item, in_row, columns, settings[LAST_COLUMNS])
             start, target = x + offset, out + out_offset
+            searched = SmallPlanes(start, count, step, n, row_step, some, ahead)
             if one_hot:
-                out_row_step = axis_entry(marks, 0, AXIS_STRIDE)
+                out_row_step, mark = axis_entry(marks, 0, AXIS_STRIDE), settings[MARK]
                 mark_planes(
-                    target,
-                    next_out,
-                    out_row_step,
-                    weight < 0,
-                    nan_is_0,
-                    settings[MARK],
-                    start,
-                    count,
-                    step,
-                    n,
-                    row_step,
-                    some,
-                    ahead,
-                    rule,
+                    target, next_out, out_row_step, weight < 0, nan_is_0, mark, searched, rule
                 )
             else:
-                search_planes(best, where, start, count, step, n, row_step, some, ahead, rule)
+                search_planes(best, where, searched, rule)
                 stored = count * some if one_run else some
                 for first in range(0, count * some, stored):
                     at = first * size

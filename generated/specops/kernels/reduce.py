@@ -1055,8 +1055,8 @@ WRITTEN_OUT = (2, 3, 4)  # rows of planes that are read down without a loop: in 
 _PLANE_LANES = 256  # columns of planes whose results are stored together
 
 
-class _Planes(NamedTuple):
-    """Planes of rows of adjoining columns."""
+class SmallPlanes(NamedTuple):
+    """Planes, each of so many rows of adjoining columns."""
 
     address: Any  # of the first row of the first plane
     count: Any
@@ -1064,7 +1064,7 @@ class _Planes(NamedTuple):
     rows: Any
     row_step: Any  # bytes from one to the next
     columns: Any
-    ahead: Any  # bytes to what is fetched meanwhile
+    ahead: Any  # how many bytes further on is fetched
 
 
 @inlined
@@ -1089,7 +1089,7 @@ def planes_ahead(rows, row_bytes):
 def _each_strip(
     context: Any,
     builder: Any,
-    planes: _Planes,
+    planes: SmallPlanes,
     vector: Any,
     strip: Callable[[Any, Any, Any, Callable[[Any], Any]], None],
 ) -> None:
@@ -2720,29 +2720,16 @@ def fold_down(
 
 
 @intrinsic
-def fold_planes(
-    _context: Any,
-    fold: Any,
-    rule: Any,
-    at: Any,
-    gap: Any,
-    address: Any,
-    planes: Any,
-    step: Any,
-    rows: Any,
-    row_step: Any,
-    columns: Any,
-    ahead: Any,
-) -> Any:
-    """Fold the rows of planes into a state for each column; those of a plane stand behind those of the one before.
+def fold_planes(_context: Any, fold: Any, rule: Any, at: Any, gap: Any, planes: Any) -> Any:
+    """Fold the rows of SmallPlanes into a state for each column.
 
-    For the arguments from `address` on see _Planes. Whole vectors of states are stored.
+    Those of a plane stand behind those of the one before. Whole vectors of states are stored.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, *rest = values
+        _, rule, at, gap, packed = values
         f = fold.fold
-        planes = _Planes(*rest)
+        planes = SmallPlanes(*cgutils.unpack_tuple(builder, packed))
         rule = _rule_of(builder, f, rule)
 
         def planes_of(rows: Any) -> None:
@@ -2760,7 +2747,7 @@ def fold_planes(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, planes), codegen
 
 
 NONE = 0
@@ -3000,31 +2987,19 @@ def finishes_fast(_context: Any, fold: Any, columns: Any) -> Any:
 
 @intrinsic
 def reduce_planes(
-    _context: Any,
-    fold: Any,
-    rule: Any,
-    out: Any,
-    out_step: Any,
-    past: Any,
-    address: Any,
-    planes: Any,
-    step: Any,
-    rows: Any,
-    row_step: Any,
-    columns: Any,
-    ahead: Any,
+    _context: Any, fold: Any, rule: Any, out: Any, out_step: Any, past: Any, planes: Any
 ) -> Any:
-    """Store the results of the columns of planes; those of one adjoin, `out_step` bytes from those of the next.
+    """Store the results of the columns of SmallPlanes; those of one adjoin, `out_step` bytes from those of the next.
 
     If `past`, they go past the caches; see drain_stores. Nothing is compiled for folds that are finished apart.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, out, out_step, past, *rest = values
+        _, rule, out, out_step, past, packed = values
         f = fold.fold
         if f.finished_apart:
             return context.get_dummy_value()
-        planes = _Planes(*rest)
+        planes = SmallPlanes(*cgutils.unpack_tuple(builder, packed))
         finished = _Finish(context, builder, f, rule)
         vector = ir.VectorType(f.element, f.count)
 
@@ -3041,7 +3016,7 @@ def reduce_planes(
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, flag, planes), codegen
 
 
 class _ShortRuns(NamedTuple):
@@ -3405,27 +3380,29 @@ def fold_groups(
 _Load = Callable[[int, Any], Any]  # the bits of a vector, by its number and its lanes (None: all)
 
 
-class _Lead(NamedTuple):
-    """What is fetched, if it `fetches`: for an element that which lies `ahead` bytes further on in the run, of `length`
-    bytes, or as far beyond its end in the run that begins `pitch` bytes behind this one; plus `skipped` bytes, of whole
-    runs, in either case."""
+class Lead(NamedTuple):
+    """What is fetched for each element of a run while that is folded.
 
-    fetches: Any
+    It lies `ahead` bytes further on in the run or, where the run ends before, as far behind the beginning of the next
+    run. To this `skipped` is added: the bytes of whole runs between.
+    """
+
+    fetches: Any  # False: nothing is
     ahead: Any
-    pitch: Any
+    pitch: Any  # bytes from the first element that is folded to the next run
     skipped: Any
-    length: Any
 
-    def fetch(self, builder: Any, start: Any, offset: Any, size: int) -> None:
-        """For `size` bytes at `offset`."""
-        with builder.if_then(self.fetches):
-            later = builder.add(offset, self.ahead)
-            inside = builder.icmp_signed("<", later, self.length)
-            in_next = builder.add(builder.sub(later, self.length), self.pitch)
-            later = builder.add(builder.select(inside, later, in_next), self.skipped)
-            for line in range(0, size, VECTOR_BYTES):
-                place = builder.gep(start, [builder.add(later, offset.type(line))])
-                _prefetch(builder, place, 1)
+
+def _fetch(builder: Any, lead: Lead, start: Any, run_bytes: Any, offset: Any, size: int) -> None:
+    """Fetch what a Lead tells for `size` bytes, at `offset` of a run of so many bytes."""
+    with builder.if_then(lead.fetches):
+        later = builder.add(offset, lead.ahead)
+        inside = builder.icmp_signed("<", later, run_bytes)
+        in_next = builder.add(builder.sub(later, run_bytes), lead.pitch)
+        later = builder.add(builder.select(inside, later, in_next), lead.skipped)
+        for line in range(0, size, VECTOR_BYTES):
+            place = builder.gep(start, [builder.add(later, offset.type(line))])
+            _prefetch(builder, place, 1)
 
 
 def _each_vector(
@@ -3433,10 +3410,13 @@ def _each_vector(
     fold: Fold,
     start: Any,
     n: Any,
-    lead: _Lead,
+    fetch: Callable[[Any, int], None],
     more: Callable[[_Load, int], None],
 ) -> None:
-    """more(load, rows) for whole vectors of n adjoining elements, so many `rows` at once."""
+    """Call `more(load, rows)` for whole vectors of n adjoining elements, so many `rows` at once, then one by one.
+
+    Before it takes several, `fetch(offset, size)` is called for these bytes of the run.
+    """
     i64 = n.type
     length = fold.count * fold.bits // 8
     position = i64(0)
@@ -3450,7 +3430,7 @@ def _each_vector(
                 return _load_row(builder, fold, place, few)
 
             if rows > 1:
-                lead.fetch(builder, start, offset, rows * length)
+                fetch(offset, rows * length)
             more(load, rows)
         position = end
 
@@ -3467,29 +3447,29 @@ def fold_run(
     n: Any,
     left: Any,
     step: Any,
-    fetches: Any,
-    ahead: Any,
-    pitch: Any,
-    skipped: Any,
+    lead: Any,
 ) -> Any:
     """Fold n elements of one group, `step` bytes apart, into the lanes of a vector of states, `fresh` ones at first.
 
-    n and what follows are `left` elements of the run; for what is fetched see _Lead.
+    With those behind the n the run has `left` elements. What is fetched meanwhile is told by a Lead.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, fresh, address, n, left, step, fetches, ahead, pitch, skipped = values
+        _, rule, at, gap, fresh, address, n, left, step, packed = values
         f = fold.fold
         i64 = n.type
         rule = _rule_of(builder, f, rule)
         size, lanes = i64(f.bits // 8), i64(f.count)
         start = _pointer(builder, address)
-        lead = _Lead(fetches, ahead, pitch, skipped, builder.mul(left, size))
+        lead, run_bytes = Lead(*cgutils.unpack_tuple(builder, packed)), builder.mul(left, size)
         places = _pieces(context, builder, f, at, gap, i64(0))
         state = _start(builder, f, fresh, places)
 
         def more(load: _Load, rows: int, count: Any = None, state: list[Any] = state) -> None:
             _fold_into(context, builder, f, rule, state, load, rows, count, True)
+
+        def fetch(offset: Any, size: int) -> None:
+            _fetch(builder, lead, start, run_bytes, offset, size)
 
         def part_at(offset: Any) -> _Load:
             return lambda _i, few: _load_row(builder, f, builder.gep(start, [offset]), few)
@@ -3500,7 +3480,7 @@ def fold_run(
             def take(load: _Load, rows: int) -> None:
                 more(load, rows, state=state if rows > 1 else narrow)
 
-            _each_vector(builder, f, start, n, lead, take)
+            _each_vector(builder, f, start, n, fetch, take)
             rest = builder.and_(n, i64(f.count - 1))
             with builder.if_then(builder.icmp_signed(">", rest, i64(0))):
                 more(part_at(builder.mul(builder.sub(n, rest), size)), 1, rest, narrow)
@@ -3522,12 +3502,12 @@ def fold_run(
                 for i in range(rows):
                     by_key(load, i)
 
-            _each_vector(builder, f, start, n, lead, take)
+            _each_vector(builder, f, start, n, fetch, take)
             take(part_at(end), 1)
             bits, some_nan = extremes.greatest(rule[0], rule[2])
             with builder.if_else(some_nan, likely=False) as (then, otherwise):
                 with then:
-                    _each_vector(builder, f, start, n, lead, by_keys)
+                    _each_vector(builder, f, start, n, fetch, by_keys)
                     more(part_at(end), 1)
                 with otherwise:
                     key = _key_of_number(builder, rule, bits)
@@ -3560,7 +3540,7 @@ def fold_run(
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64, flag, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64, lead), codegen
 
 
 PARTS = 0  # parts that each group is split into
@@ -3589,18 +3569,17 @@ SHORT_GROUPS = 64
 
 @helper
 def _lead(fold, reduced, pitch):
-    """Where a run of a group is fetched ahead, as fold_run takes it; runs are `pitch` bytes apart."""
+    """What is fetched ahead of the first element of a run; runs are `pitch` bytes apart."""
     n, step, _ = axis_entries(reduced, reduced.rank - 1)
     run_bytes, ahead = most(n * step, 1), bytes_ahead()
     fetches = fetches_runs(fold, run_bytes) or (run_bytes < ahead and run_bytes != pitch)
-    return fetches, ahead % run_bytes, pitch, ahead // run_bytes * pitch
+    return Lead(fetches, ahead % run_bytes, pitch, ahead // run_bytes * pitch)
 
 
 @inlined
 def _lead_within(lead, passed):
-    """`lead` of a run of which `passed` bytes lie behind."""
-    fetches, ahead, pitch, skipped = lead
-    return fetches, ahead, pitch - passed, skipped
+    """The same for a fold that begins `passed` bytes behind the run's first element."""
+    return Lead(lead.fetches, lead.ahead, lead.pitch - passed, lead.skipped)
 
 
 @helper
@@ -3613,7 +3592,7 @@ def _fold_group(fold, rule, at, gap, reduced, x, lead, begin, end):
         offset, _, left = run_at(reduced, position, position + n)
         count = least(least(left, together), end - position)
         here = _lead_within(lead, (n - left) * step)
-        fold_run(fold, rule, at, gap, position == begin, x + offset, count, left, step, *here)
+        fold_run(fold, rule, at, gap, position == begin, x + offset, count, left, step, here)
         if is_settled(fold, at):
             return
         position += count
@@ -3686,18 +3665,8 @@ def rows(dtype, operation):
                     at = states + g * vector
                     if one_run and not settling:
                         # With no call: 1.1 to 1.5 times as fast.
-                        fold_run(
-                            fold,
-                            rule,
-                            at,
-                            gap,
-                            True,
-                            start,
-                            stop - first,
-                            left_of_run,
-                            n_step,
-                            *here,
-                        )
+                        some = stop - first
+                        fold_run(fold, rule, at, gap, True, start, some, left_of_run, n_step, here)
                     else:
                         _fold_group(fold, rule, at, gap, reduced, address, lead, first, stop)
                     address += step
@@ -3786,21 +3755,33 @@ def _fold_apart(fold, rule, states, gap, fresh, start, table, rows, columns, ste
     fold_scattered(fold, rule, states, gap, fresh, start, table, rows, columns, step, ahead)
 
 
+class Tiling(NamedTuple):
+    """How columns are cut into tiles, and in which order these are items."""
+
+    items: Any  # of each part
+    tile: Any  # columns of one
+    tiles: Any  # along the innermost kept axis
+    outers: Any  # positions in the kept axes but that
+    swapped: Any  # items go along the outer axes first, as memory does
+    several: Any  # rows of the next kept axis that are taken together, of `next_size`
+    next_size: Any
+
+
 @inlined
-def _tile_of(item, whole, tiles, tile, outers, swapped, several, next_size):
+def _tile_of(item, tiling):
     """Part, position in the outer axes, first column, and how many rows of the next kept axis, of an item."""
-    part, rest = split(item, whole)
+    part, rest = split(item, tiling.items)
     taken = 1
-    if several > 1:
-        above, digit = split(rest, ceildiv(next_size, several))
-        digit *= several
-        taken = least(several, next_size - digit)
-        outer, column = above * next_size + digit, 0
-    elif swapped:
-        column, outer = split(rest, outers)
+    if tiling.several > 1:
+        above, digit = split(rest, ceildiv(tiling.next_size, tiling.several))
+        digit *= tiling.several
+        taken = least(tiling.several, tiling.next_size - digit)
+        outer, column = above * tiling.next_size + digit, 0
+    elif tiling.swapped:
+        column, outer = split(rest, tiling.outers)
     else:
-        outer, column = split(rest, tiles)
-    return part, outer, column * tile, taken
+        outer, column = split(rest, tiling.tiles)
+    return part, outer, column * tiling.tile, taken
 
 
 class Extent(NamedTuple):
@@ -3876,22 +3857,18 @@ def columns(dtype, operation):
         if several > 1:
             next_size, _, next_out_step = axis_entries(kept, inner - 1)
         whole = outers // next_size * ceildiv(next_size, several) * tiles
-        # For the order of memory.
         swapped = inner > 0 and step > axis_entry(kept, inner - 1, AXIS_STRIDE)
         row_step = axis_entry(reduced, reduced.rank - 1, AXIS_STRIDE)
         total = volume_of(reduced)
         share = ceildiv(total, parts)
         partial_last = settings[LAST] < beside
         further_apart = apart_ahead(step, size, total) if settings[NEAR] == 0 else 0
-        part, outer, column, taken = _tile_of(
-            begin, whole, tiles, tile, outers, swapped, several, next_size
-        )
+        tiling = Tiling(whole, tile, tiles, outers, swapped, several, next_size)
+        part, outer, column, taken = _tile_of(begin, tiling)
         offset, out_offset = unravel(kept, inner, outer)
         for item in range(begin, end):
             later = least(item + 1, end - 1)
-            next_part, next_outer, next_column, next_taken = _tile_of(
-                later, whole, tiles, tile, outers, swapped, several, next_size
-            )
+            next_part, next_outer, next_column, next_taken = _tile_of(later, tiling)
             next_offset, next_out_offset = unravel(kept, inner, next_outer)
             columns = least(tile, across - column)
             each = columns * beside
@@ -3996,23 +3973,11 @@ def planes(dtype, operation):
             item += count
             some = columns_before(item, in_row, columns, settings[LAST_COLUMNS])
             start, target = x + offset, out + out_offset
+            folded = SmallPlanes(start, count, step, n, row_step, some, ahead)
             if straight:
-                reduce_planes(
-                    fold,
-                    rule,
-                    target,
-                    next_out,
-                    past,
-                    start,
-                    count,
-                    step,
-                    n,
-                    row_step,
-                    some,
-                    ahead,
-                )
+                reduce_planes(fold, rule, target, next_out, past, folded)
                 continue
-            fold_planes(fold, rule, states, gap, start, count, step, n, row_step, some, ahead)
+            fold_planes(fold, rule, states, gap, folded)
             if one_run:
                 finish(fold, rule, states, gap, target, out_step, count * some)
             else:

@@ -1040,8 +1040,8 @@ WRITTEN_OUT = (2, 3, 4)  # rows of planes that are read down without a loop: in 
 _PLANE_LANES = 256  # columns of planes whose results are stored together
 
 
-class _Planes(NamedTuple):
-    """Planes of rows of adjoining columns."""
+class SmallPlanes(NamedTuple):
+    """Planes, each of so many rows of adjoining columns."""
 
     address: Any  # of the first row of the first plane
     count: Any
@@ -1049,7 +1049,7 @@ class _Planes(NamedTuple):
     rows: Any
     row_step: Any  # bytes from one to the next
     columns: Any
-    ahead: Any  # bytes to what is fetched meanwhile
+    ahead: Any  # how many bytes further on is fetched
 
 
 @inlined
@@ -1074,7 +1074,7 @@ def planes_ahead(rows, row_bytes):
 def _each_strip(
     context: Any,
     builder: Any,
-    planes: _Planes,
+    planes: SmallPlanes,
     vector: Any,
     strip: Callable[[Any, Any, Any, Callable[[Any], Any]], None],
 ) -> None:
@@ -1373,24 +1373,18 @@ def search_planes(
     _context: Any,
     best: Any,
     where: Any,
-    address: Any,
     planes: Any,
-    step: Any,
-    rows: Any,
-    row_step: Any,
-    columns: Any,
-    ahead: Any,
     rule: Any,
 ) -> Any:
-    """The best key of each column of planes, and the number of the row where it stands, in scratch, see search_rows.
+    """The best key of each column of SmallPlanes, and the number of its row, in scratch: see search_rows.
 
-    Those of a plane stand behind those of the one before. For the arguments from `address` on see _Planes.
+    Those of a plane stand behind those of the one before.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        best, where, *rest = values[:-1]
+        best, where = values[:2]
+        planes = SmallPlanes(*cgutils.unpack_tuple(builder, values[2]))
         rule = _rule(builder, signature, values)
-        planes = _Planes(*rest)
         vector = _vector(rule.flip.type)
         size = planes.columns.type(vector.element.width // 8)
 
@@ -1407,8 +1401,7 @@ def search_planes(
         _cases(builder, planes.rows, WRITTEN_OUT, planes_of)
         return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(i64, i64, i64, i64, i64, i64, i64, i64, i64, rule), codegen
+    return types.void(types.int64, types.int64, planes, rule), codegen
 
 
 class Preference(NamedTuple):
@@ -2082,25 +2075,19 @@ def mark_planes(
     last: Any,
     nan_is_0: Any,
     mark: Any,
-    address: Any,
     planes: Any,
-    step: Any,
-    rows: Any,
-    row_step: Any,
-    columns: Any,
-    ahead: Any,
     rule: Any,
 ) -> Any:
-    """Store all elements of planes, of adjoining columns: `mark` where the best of a column stands, 0 elsewhere.
+    """Store all elements of SmallPlanes: `mark` where the best of a column stands, 0 elsewhere.
 
-    The first row visited is row 0 of the output, or its `last` one. If `nan_is_0`, the mark of a column of nothing but
-    NaN stands in row 0. For the arguments from `address` on see _Planes.
+    Planes are `out_step` bytes apart in the output, and their rows `out_row_step`. The first row visited is row 0 of
+    the output, or its `last` one. If `nan_is_0`, the mark of a column of nothing but NaN stands in row 0.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, out_step, out_row_step, last, nan_is_0, mark, *rest = values[:-1]
+        out, out_step, out_row_step, last, nan_is_0, mark = values[:6]
+        planes = SmallPlanes(*cgutils.unpack_tuple(builder, values[6]))
         rule = _rule(builder, signature, values)
-        planes = _Planes(*rest)
         vector = _vector(rule.flip.type)
         i64 = planes.columns.type
         size = i64(vector.element.width // 8)
@@ -2133,8 +2120,7 @@ def mark_planes(
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    each = i64, i64, i64, i64, i64, i64, i64
-    return types.void(i64, i64, i64, flag, flag, i64, *each, rule), codegen
+    return types.void(i64, i64, i64, flag, flag, i64, planes, rule), codegen
 
 
 @helper
@@ -3330,26 +3316,14 @@ def planes(width, is_float, one_hot):
             item += count
             some = columns_before(item, in_row, columns, settings[LAST_COLUMNS])
             start, target = x + offset, out + out_offset
+            searched = SmallPlanes(start, count, step, n, row_step, some, ahead)
             if one_hot:
-                out_row_step = axis_entry(marks, 0, AXIS_STRIDE)
+                out_row_step, mark = axis_entry(marks, 0, AXIS_STRIDE), settings[MARK]
                 mark_planes(
-                    target,
-                    next_out,
-                    out_row_step,
-                    weight < 0,
-                    nan_is_0,
-                    settings[MARK],
-                    start,
-                    count,
-                    step,
-                    n,
-                    row_step,
-                    some,
-                    ahead,
-                    rule,
+                    target, next_out, out_row_step, weight < 0, nan_is_0, mark, searched, rule
                 )
             else:
-                search_planes(best, where, start, count, step, n, row_step, some, ahead, rule)
+                search_planes(best, where, searched, rule)
                 stored = count * some if one_run else some
                 for first in range(0, count * some, stored):
                     at = first * size

@@ -15,7 +15,7 @@ from fold_state import _join_narrow, _narrow, _neutral, _pieces, _places, _start
 from folds import _fold_into, _fold_part, _load_row, _together
 from loops import _cases
 from memory import _pointer, _prefetch
-from planes import WRITTEN_OUT, _each_strip, _Planes
+from planes import WRITTEN_OUT, SmallPlanes, _each_strip
 from target import _zen
 from vectors import _strips
 
@@ -160,29 +160,16 @@ def fold_down(
 
 
 @intrinsic
-def fold_planes(
-    _context: Any,
-    fold: Any,
-    rule: Any,
-    at: Any,
-    gap: Any,
-    address: Any,
-    planes: Any,
-    step: Any,
-    rows: Any,
-    row_step: Any,
-    columns: Any,
-    ahead: Any,
-) -> Any:
-    """Fold the rows of planes into a state for each column; those of a plane stand behind those of the one before.
+def fold_planes(_context: Any, fold: Any, rule: Any, at: Any, gap: Any, planes: Any) -> Any:
+    """Fold the rows of SmallPlanes into a state for each column.
 
-    For the arguments from `address` on see _Planes. Whole vectors of states are stored.
+    Those of a plane stand behind those of the one before. Whole vectors of states are stored.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, *rest = values
+        _, rule, at, gap, packed = values
         f = fold.fold
-        planes = _Planes(*rest)
+        planes = SmallPlanes(*cgutils.unpack_tuple(builder, packed))
         rule = _rule_of(builder, f, rule)
 
         def planes_of(rows: Any) -> None:
@@ -200,4 +187,4 @@ def fold_planes(
         return context.get_dummy_value()
 
     i64 = types.int64
-    return types.void(fold, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, planes), codegen

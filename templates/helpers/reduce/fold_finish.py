@@ -20,7 +20,7 @@ from half import _to_16_bits
 from llvm import _call, _const, _letters, _on_lanes
 from loops import _cases
 from memory import _load, _pointer, _splat
-from planes import WRITTEN_OUT, _each_strip, _Planes
+from planes import WRITTEN_OUT, SmallPlanes, _each_strip
 from seldom import _or_else
 from stores import _store_past
 from vectors import _greater, _lesser
@@ -262,31 +262,19 @@ def finishes_fast(_context: Any, fold: Any, columns: Any) -> Any:
 
 @intrinsic
 def reduce_planes(
-    _context: Any,
-    fold: Any,
-    rule: Any,
-    out: Any,
-    out_step: Any,
-    past: Any,
-    address: Any,
-    planes: Any,
-    step: Any,
-    rows: Any,
-    row_step: Any,
-    columns: Any,
-    ahead: Any,
+    _context: Any, fold: Any, rule: Any, out: Any, out_step: Any, past: Any, planes: Any
 ) -> Any:
-    """Store the results of the columns of planes; those of one adjoin, `out_step` bytes from those of the next.
+    """Store the results of the columns of SmallPlanes; those of one adjoin, `out_step` bytes from those of the next.
 
     If `past`, they go past the caches; see drain_stores. Nothing is compiled for folds that are finished apart.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, out, out_step, past, *rest = values
+        _, rule, out, out_step, past, packed = values
         f = fold.fold
         if f.finished_apart:
             return context.get_dummy_value()
-        planes = _Planes(*rest)
+        planes = SmallPlanes(*cgutils.unpack_tuple(builder, packed))
         finished = _Finish(context, builder, f, rule)
         vector = ir.VectorType(f.element, f.count)
 
@@ -303,4 +291,4 @@ def reduce_planes(
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, flag, planes), codegen

@@ -19,27 +19,29 @@ from vectors import _Extremes, _greater, _strips
 _Load = Callable[[int, Any], Any]  # the bits of a vector, by its number and its lanes (None: all)
 
 
-class _Lead(NamedTuple):
-    """What is fetched, if it `fetches`: for an element that which lies `ahead` bytes further on in the run, of `length`
-    bytes, or as far beyond its end in the run that begins `pitch` bytes behind this one; plus `skipped` bytes, of whole
-    runs, in either case."""
+class Lead(NamedTuple):
+    """What is fetched for each element of a run while that is folded.
 
-    fetches: Any
+    It lies `ahead` bytes further on in the run or, where the run ends before, as far behind the beginning of the next
+    run. To this `skipped` is added: the bytes of whole runs between.
+    """
+
+    fetches: Any  # False: nothing is
     ahead: Any
-    pitch: Any
+    pitch: Any  # bytes from the first element that is folded to the next run
     skipped: Any
-    length: Any
 
-    def fetch(self, builder: Any, start: Any, offset: Any, size: int) -> None:
-        """For `size` bytes at `offset`."""
-        with builder.if_then(self.fetches):
-            later = builder.add(offset, self.ahead)
-            inside = builder.icmp_signed("<", later, self.length)
-            in_next = builder.add(builder.sub(later, self.length), self.pitch)
-            later = builder.add(builder.select(inside, later, in_next), self.skipped)
-            for line in range(0, size, VECTOR_BYTES):
-                place = builder.gep(start, [builder.add(later, offset.type(line))])
-                _prefetch(builder, place, 1)
+
+def _fetch(builder: Any, lead: Lead, start: Any, run_bytes: Any, offset: Any, size: int) -> None:
+    """Fetch what a Lead tells for `size` bytes, at `offset` of a run of so many bytes."""
+    with builder.if_then(lead.fetches):
+        later = builder.add(offset, lead.ahead)
+        inside = builder.icmp_signed("<", later, run_bytes)
+        in_next = builder.add(builder.sub(later, run_bytes), lead.pitch)
+        later = builder.add(builder.select(inside, later, in_next), lead.skipped)
+        for line in range(0, size, VECTOR_BYTES):
+            place = builder.gep(start, [builder.add(later, offset.type(line))])
+            _prefetch(builder, place, 1)
 
 
 def _each_vector(
@@ -47,10 +49,13 @@ def _each_vector(
     fold: Fold,
     start: Any,
     n: Any,
-    lead: _Lead,
+    fetch: Callable[[Any, int], None],
     more: Callable[[_Load, int], None],
 ) -> None:
-    """more(load, rows) for whole vectors of n adjoining elements, so many `rows` at once."""
+    """Call `more(load, rows)` for whole vectors of n adjoining elements, so many `rows` at once, then one by one.
+
+    Before it takes several, `fetch(offset, size)` is called for these bytes of the run.
+    """
     i64 = n.type
     length = fold.count * fold.bits // 8
     position = i64(0)
@@ -64,7 +69,7 @@ def _each_vector(
                 return _load_row(builder, fold, place, few)
 
             if rows > 1:
-                lead.fetch(builder, start, offset, rows * length)
+                fetch(offset, rows * length)
             more(load, rows)
         position = end
 
@@ -81,29 +86,29 @@ def fold_run(
     n: Any,
     left: Any,
     step: Any,
-    fetches: Any,
-    ahead: Any,
-    pitch: Any,
-    skipped: Any,
+    lead: Any,
 ) -> Any:
     """Fold n elements of one group, `step` bytes apart, into the lanes of a vector of states, `fresh` ones at first.
 
-    n and what follows are `left` elements of the run; for what is fetched see _Lead.
+    With those behind the n the run has `left` elements. What is fetched meanwhile is told by a Lead.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, rule, at, gap, fresh, address, n, left, step, fetches, ahead, pitch, skipped = values
+        _, rule, at, gap, fresh, address, n, left, step, packed = values
         f = fold.fold
         i64 = n.type
         rule = _rule_of(builder, f, rule)
         size, lanes = i64(f.bits // 8), i64(f.count)
         start = _pointer(builder, address)
-        lead = _Lead(fetches, ahead, pitch, skipped, builder.mul(left, size))
+        lead, run_bytes = Lead(*cgutils.unpack_tuple(builder, packed)), builder.mul(left, size)
         places = _pieces(context, builder, f, at, gap, i64(0))
         state = _start(builder, f, fresh, places)
 
         def more(load: _Load, rows: int, count: Any = None, state: list[Any] = state) -> None:
             _fold_into(context, builder, f, rule, state, load, rows, count, True)
+
+        def fetch(offset: Any, size: int) -> None:
+            _fetch(builder, lead, start, run_bytes, offset, size)
 
         def part_at(offset: Any) -> _Load:
             return lambda _i, few: _load_row(builder, f, builder.gep(start, [offset]), few)
@@ -114,7 +119,7 @@ def fold_run(
             def take(load: _Load, rows: int) -> None:
                 more(load, rows, state=state if rows > 1 else narrow)
 
-            _each_vector(builder, f, start, n, lead, take)
+            _each_vector(builder, f, start, n, fetch, take)
             rest = builder.and_(n, i64(f.count - 1))
             with builder.if_then(builder.icmp_signed(">", rest, i64(0))):
                 more(part_at(builder.mul(builder.sub(n, rest), size)), 1, rest, narrow)
@@ -136,12 +141,12 @@ def fold_run(
                 for i in range(rows):
                     by_key(load, i)
 
-            _each_vector(builder, f, start, n, lead, take)
+            _each_vector(builder, f, start, n, fetch, take)
             take(part_at(end), 1)
             bits, some_nan = extremes.greatest(rule[0], rule[2])
             with builder.if_else(some_nan, likely=False) as (then, otherwise):
                 with then:
-                    _each_vector(builder, f, start, n, lead, by_keys)
+                    _each_vector(builder, f, start, n, fetch, by_keys)
                     more(part_at(end), 1)
                 with otherwise:
                     key = _key_of_number(builder, rule, bits)
@@ -174,4 +179,4 @@ def fold_run(
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64, flag, i64, i64, i64), codegen
+    return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64, lead), codegen

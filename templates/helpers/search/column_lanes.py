@@ -25,7 +25,7 @@ from memory import (
     _vector,
 )
 from order_key import Rule, _order_key, _rule
-from planes import WRITTEN_OUT, _each_strip, _Planes
+from planes import WRITTEN_OUT, SmallPlanes, _each_strip
 from stores import _store_past
 from target import _by_single_rows, _zen
 from vectors import _strips, _unless
@@ -299,24 +299,18 @@ def search_planes(
     _context: Any,
     best: Any,
     where: Any,
-    address: Any,
     planes: Any,
-    step: Any,
-    rows: Any,
-    row_step: Any,
-    columns: Any,
-    ahead: Any,
     rule: Any,
 ) -> Any:
-    """The best key of each column of planes, and the number of the row where it stands, in scratch, see search_rows.
+    """The best key of each column of SmallPlanes, and the number of its row, in scratch: see search_rows.
 
-    Those of a plane stand behind those of the one before. For the arguments from `address` on see _Planes.
+    Those of a plane stand behind those of the one before.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        best, where, *rest = values[:-1]
+        best, where = values[:2]
+        planes = SmallPlanes(*cgutils.unpack_tuple(builder, values[2]))
         rule = _rule(builder, signature, values)
-        planes = _Planes(*rest)
         vector = _vector(rule.flip.type)
         size = planes.columns.type(vector.element.width // 8)
 
@@ -333,5 +327,4 @@ def search_planes(
         _cases(builder, planes.rows, WRITTEN_OUT, planes_of)
         return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(i64, i64, i64, i64, i64, i64, i64, i64, i64, rule), codegen
+    return types.void(types.int64, types.int64, planes, rule), codegen

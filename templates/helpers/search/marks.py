@@ -33,7 +33,7 @@ from memory import (
     store_integer,
 )
 from order_key import _rule
-from planes import WRITTEN_OUT, _each_strip, _Planes
+from planes import WRITTEN_OUT, SmallPlanes, _each_strip
 from vectors import _unless
 from zero import zero_past_caches, zero_run_past
 
@@ -174,25 +174,19 @@ def mark_planes(
     last: Any,
     nan_is_0: Any,
     mark: Any,
-    address: Any,
     planes: Any,
-    step: Any,
-    rows: Any,
-    row_step: Any,
-    columns: Any,
-    ahead: Any,
     rule: Any,
 ) -> Any:
-    """Store all elements of planes, of adjoining columns: `mark` where the best of a column stands, 0 elsewhere.
+    """Store all elements of SmallPlanes: `mark` where the best of a column stands, 0 elsewhere.
 
-    The first row visited is row 0 of the output, or its `last` one. If `nan_is_0`, the mark of a column of nothing but
-    NaN stands in row 0. For the arguments from `address` on see _Planes.
+    Planes are `out_step` bytes apart in the output, and their rows `out_row_step`. The first row visited is row 0 of
+    the output, or its `last` one. If `nan_is_0`, the mark of a column of nothing but NaN stands in row 0.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        out, out_step, out_row_step, last, nan_is_0, mark, *rest = values[:-1]
+        out, out_step, out_row_step, last, nan_is_0, mark = values[:6]
+        planes = SmallPlanes(*cgutils.unpack_tuple(builder, values[6]))
         rule = _rule(builder, signature, values)
-        planes = _Planes(*rest)
         vector = _vector(rule.flip.type)
         i64 = planes.columns.type
         size = i64(vector.element.width // 8)
@@ -225,8 +219,7 @@ def mark_planes(
         return context.get_dummy_value()
 
     i64, flag = types.int64, types.boolean
-    each = i64, i64, i64, i64, i64, i64, i64
-    return types.void(i64, i64, i64, flag, flag, i64, *each, rule), codegen
+    return types.void(i64, i64, i64, flag, flag, i64, planes, rule), codegen
 
 
 @helper
