@@ -403,19 +403,28 @@ def columns(dtype):
     return chunk
 
 
-@inlined
-def _down(kind, x, step, ahead, out, out_step, out_ahead, rows, n, scratch, logarithm):
-    """Results of a vector of adjoining columns of `rows` rows, or of the first `n` of them, if that is not None.
+class RowSteps(NamedTuple):
+    """Bytes from one row of a plane to the next, and from a row to what is fetched meanwhile."""
 
-    The exponentials are left in `scratch`. Meanwhile what lies `ahead`, and `out_ahead`, bytes further is fetched.
+    step: int
+    ahead: int
+    out_step: int
+    out_ahead: int
+
+
+@inlined
+def _down(kind, x, out, steps, rows, n, scratch, logarithm):
+    """Results of a vector of adjoining columns, or of its first `n`, if that is not None, down all rows of a plane.
+
+    The exponentials are left in `scratch`.
     """
     zeros = splat(kind, 0.0)
     tops = splat(kind, lowest(kind))
     row = x
     for _ in range(rows):
         tops = greater(tops, load_lanes(kind, row, None, n))
-        prefetch(row + ahead, 1, 0)
-        row += step
+        prefetch(row + steps.ahead, 1, 0)
+        row += steps.step
     high, low = zeros, zeros
     row, target, powers = x, out, scratch
     for first in range(0, rows, MEASURED_ROWS):
@@ -424,9 +433,9 @@ def _down(kind, x, step, ahead, out, out_step, out_ahead, rows, n, scratch, loga
             e = exp_lanes(kind, minus(load_lanes(kind, row, None, n), tops))
             poke(powers, e)
             part = plus(part, e)
-            prefetch(target + out_ahead, 1, 1)
-            row += step
-            target += out_step
+            prefetch(target + steps.out_ahead, 1, 1)
+            row += steps.step
+            target += steps.out_step
             powers += VECTOR_BYTES
         high, low = sum_added(high, low, part)
     factors = factors_of(kind, high, low, logarithm)
@@ -437,35 +446,35 @@ def _down(kind, x, step, ahead, out, out_step, out_ahead, rows, n, scratch, loga
         else:
             value = times(peek(kind, powers), factors)
         store_lanes(kind, target, None, n, value)
-        row += step
-        target += out_step
+        row += steps.step
+        target += steps.out_step
         powers += VECTOR_BYTES
 
 
 @helper
-def _down_rows(kind, x, step, ahead, out, out_step, out_ahead, rows, n, scratch, logarithm):
-    """As _down, in a function of its own."""
-    _down(kind, x, step, ahead, out, out_step, out_ahead, rows, n, scratch, logarithm)
+def _down_rows(kind, x, out, steps, rows, n, scratch, logarithm):
+    """As _down, compiled once for each type of `n`."""
+    _down(kind, x, out, steps, rows, n, scratch, logarithm)
 
 
 @inlined
-def _down_each(kind, x, step, ahead, out, out_step, out_ahead, rows, vectors, scratch, logarithm):
+def _down_each(kind, x, out, steps, rows, vectors, scratch, logarithm):
     """As _down, of so many whole vectors side by side."""
     for _ in range(vectors):
-        _down(kind, x, step, ahead, out, out_step, out_ahead, rows, None, scratch, logarithm)
+        _down(kind, x, out, steps, rows, None, scratch, logarithm)
         x += lane_count(kind) * element_size(kind)
         out += lane_count(kind) * element_size(kind)
 
 
 @helper
-def _down_few(kind, x, step, ahead, out, out_step, out_ahead, rows, vectors, scratch, logarithm):
+def _down_few(kind, x, out, steps, rows, vectors, scratch, logarithm):
     """As _down_each, of so few rows that no loop is needed over them: one of WRITTEN_OUT."""
     if rows == 2:
-        _down_each(kind, x, step, ahead, out, out_step, out_ahead, 2, vectors, scratch, logarithm)
+        _down_each(kind, x, out, steps, 2, vectors, scratch, logarithm)
     elif rows == 3:
-        _down_each(kind, x, step, ahead, out, out_step, out_ahead, 3, vectors, scratch, logarithm)
+        _down_each(kind, x, out, steps, 3, vectors, scratch, logarithm)
     elif rows == 4:
-        _down_each(kind, x, step, ahead, out, out_step, out_ahead, 4, vectors, scratch, logarithm)
+        _down_each(kind, x, out, steps, 4, vectors, scratch, logarithm)
 
 
 def planes(dtype):
@@ -484,7 +493,7 @@ def planes(dtype):
         rows, row_step, out_row_step = axis_entries(reduced, 0)
         few_rows = rows in WRITTEN_OUT
         further = planes_ahead(rows, columns * size)
-        ahead, out_ahead = further * step, further * out_step
+        steps = RowSteps(row_step, further * step, out_row_step, further * out_step)
         scratch = allocate(rows * VECTOR_BYTES)
         item = begin
         while item < end:
@@ -497,48 +506,16 @@ def planes(dtype):
                 tail = some % lanes
                 body = (some - tail) * size
                 if few_rows:
-                    _down_few(
-                        kind,
-                        start,
-                        row_step,
-                        ahead,
-                        target,
-                        out_row_step,
-                        out_ahead,
-                        rows,
-                        some // lanes,
-                        scratch,
-                        logarithm,
-                    )
+                    vectors = some // lanes
+                    _down_few(kind, start, target, steps, rows, vectors, scratch, logarithm)
                 else:
                     for at in range(0, body, lanes * size):
                         _down_rows(
-                            kind,
-                            start + at,
-                            row_step,
-                            ahead,
-                            target + at,
-                            out_row_step,
-                            out_ahead,
-                            rows,
-                            None,
-                            scratch,
-                            logarithm,
+                            kind, start + at, target + at, steps, rows, None, scratch, logarithm
                         )
                 if tail:
-                    _down_rows(
-                        kind,
-                        start + body,
-                        row_step,
-                        ahead,
-                        target + body,
-                        out_row_step,
-                        out_ahead,
-                        rows,
-                        tail,
-                        scratch,
-                        logarithm,
-                    )
+                    at = body
+                    _down_rows(kind, start + at, target + at, steps, rows, tail, scratch, logarithm)
                 start += step
                 target += out_step
         release(scratch)
