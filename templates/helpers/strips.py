@@ -32,11 +32,13 @@ def _runs(
     run: Any,
     halves: bool = False,
 ) -> None:
-    """`run(vector, plane, number, first, done, few)` for `count` runs of each plane, of n lanes, in strips of a vector.
+    """Call `run(vector, plane, number, first, done, few)` for each strip of `count` runs of n lanes in each plane.
 
-    The last strip overlaps: its first `done` lanes were those of the strip before. `few` is None but where there is no
-    whole one. `halves`: without masks, runs shorter than a vector have strips of half a one, which takes 0.35 to 0.75
-    of the time of small planes; not where there would be much more to compile.
+    A strip is a vector of lanes, from lane `first` on. The last one of a run overlaps the one before it, by `done`
+    lanes. A run shorter than a vector is one strip, whose lanes `few` tells; for others that is None.
+
+    `halves`: where the target has no masks, runs shorter than a vector have strips of half a vector. Small planes take
+    0.35 to 0.75 of the time so, but there is more to compile.
     """
     _prefer_small_code(builder)
     i64 = n.type

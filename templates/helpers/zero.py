@@ -106,7 +106,7 @@ def zero_run(address, count, step, size):
 
 @helper
 def zero_run_past(address, count, step, size, past):
-    """As zero_run, `past` the caches if they adjoin; apart, as short rows need less."""
+    """As zero_run, but elements that adjoin go `past` the caches; short rows need zero_run alone, which is less."""
     if past and step == size:
         zero_past_caches(address, count * size)
     else:

@@ -146,7 +146,7 @@ def _scatter_found(
 
 
 class Layout(NamedTuple):
-    """How an item's outputs are stored: lines one by one, the runs of each at once; or all lines, one run of each."""
+    """How an item's outputs are stored: line by line, all runs of one at once; or all lines at once, one run each."""
 
     lines: Any
     line_step: Any  # bytes from one line's states to those of the next; then those of its outputs and indices
@@ -163,7 +163,7 @@ class Layout(NamedTuple):
 
 @helper
 def _layout(settings, spatial, outputs, adjoin, kind):
-    """`adjoin`: all PITCH lanes of a place and those of the next do, in the line and in the outputs."""
+    """See Layout; `adjoin`: the lanes of a place adjoin those of the next, in the line and in the outputs."""
     inner, pitch = settings[SPATIAL] - 1, settings[PITCH]
     axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
     line_step = settings[LINE] * state_size(kind)

@@ -2,7 +2,7 @@
 """One number of each group of elements: a sum, a product, the greatest, and what follows from these; for any layout.
 
 Addresses are raw and strides are in bytes, so that only the data type and the operation make a new compiled version, a
-`fold` (see below). `rows`, `runs`, `columns` and `planes` are apart because a call needs one of them: less to compile.
+`fold` (see below). There are `rows`, `runs`, `columns` and `planes` because a call needs one of them: less to compile.
 
     walk     the settings below, then two tables of axes, whose ranks are among the settings
       kept     (size, input stride, output stride), one row at least

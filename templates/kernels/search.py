@@ -4,8 +4,8 @@
 The place is stored as an index, one for each group, or as a mark in an output of the input's shape, 0 elsewhere.
 
 Elements are compared by order keys (`flip` turns the order round, `nan_key` ranks NaN). Addresses are raw and strides
-are in bytes, so that only the element's width, and whether it is a float, make a new compiled version. Chunks are apart
-because a call needs one of them: a third of the time to compile.
+are in bytes, so that only the element's width, and whether it is a float, make a new compiled version. There are
+several chunks because a call needs one of them, which takes a third of the time to compile.
 
     walk     the settings below, then six tables of axes, whose ranks are among the settings
       kept     (size, input stride, output stride), one row at least
@@ -117,7 +117,7 @@ PREFERRED_AT = 26  # bytes from a group's first element to the first of `preferr
 PREFERRED_INDEX = 27  # the index of that
 OVERLAP = 28  # bytes that the last row of an innermost axis begins before the end of that before it
 OVERLAP_INDEX = 29  # the same in the index
-SOON = 30  # short rows: elements that none can beat are many, so that one is looked for in one vector before the others
+SOON = 30  # short rows: one vector is searched first, as it mostly has what none can beat
 SETTINGS = 31
 
 # Of the walk that `zero` takes.
@@ -243,7 +243,7 @@ def _mark_rows(rows, mark, address, target, count, rule):
     n, step, out_step, ahead, late = rows.n, rows.step, rows.out_step, rows.ahead, rows.late
     base, weight, nan_is_0 = rows.base, rows.weight, rows.nan_is_0
     lanes = VECTOR_BYTES // element_size(rule.flip)
-    # A loop for each case: of so little that the processor overlaps more rows (0.6 to 0.9 of the time).
+    # A loop for each case, as short as can be: the processor overlaps more rows then (0.6 to 0.9 of the time).
     if n <= lanes and mark.one_run:
         for _ in range(count):
             best, place = greatest_place(address, n, late, rule)
@@ -314,7 +314,7 @@ def _index_rows(rows, address, target, count, rule):
 
 @inlined
 def _index_soon(rows, ceiling, address, target, count, rule):
-    """As _index_rows, see SOON."""
+    """As _index_rows, but one vector is searched first: see SOON."""
     n, late = rows.n, rows.late
     lanes = VECTOR_BYTES // element_size(rule.flip)
     first = n - lanes if late else 0
@@ -329,11 +329,9 @@ def _index_soon(rows, ceiling, address, target, count, rule):
 
 
 def short_rows(width, is_float, one_hot):
-    """Chunk of groups that are each one contiguous run of at most SHORT_BYTES.
+    """Chunk of groups that are each one contiguous run of at most SHORT_BYTES, without what `rows` does for each group.
 
-    No bookkeeping, which would take longer than the row.
-
-    Here and in the next three, `one_hot` stores marks, and what is 0 beside them; else indices are stored, or pairs.
+    With `one_hot`, here and in the next three, marks are stored and the zeros beside them; else indices, or pairs.
     """
     lane, float_lane = lane_types(width, is_float)
     of_bytes = width == 8
@@ -461,9 +459,8 @@ def rows(width, is_float, one_hot):
 def columns(width, is_float, one_hot):
     """Chunk with the innermost axis kept; an item is a part of a tile of groups.
 
-    Down the rows outside, compare and select along the columns inside.
-
-    Rows of few columns that adjoin in memory are taken as one row of several times the columns, merged at the end.
+    The outer loop goes down the rows, the inner one along the columns. Rows of few columns that adjoin in memory are
+    taken as one row of several times the columns, whose winners are joined at the end.
     """
     lane, float_lane = lane_types(width, is_float)
 
@@ -574,7 +571,7 @@ def columns(width, is_float, one_hot):
                 for c in range(columns):
                     pairs[place + 2 * c] = winners.keys[c]
                     pairs[place + 2 * c + 1] = winners.indices[c]
-            else:  # in functions of their own, as zeros, too, 1.15 times as long to compile
+            else:  # functions for these stores, and for the zeros, would take 1.15 times as long to compile
                 for c in range(columns):
                     address = target + c * out_step
                     index = _index_or_0(winners.keys[c], winners.indices[c], nan_is_0, rule)

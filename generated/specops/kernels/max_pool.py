@@ -1263,11 +1263,13 @@ def _runs(
     run: Any,
     halves: bool = False,
 ) -> None:
-    """`run(vector, plane, number, first, done, few)` for `count` runs of each plane, of n lanes, in strips of a vector.
+    """Call `run(vector, plane, number, first, done, few)` for each strip of `count` runs of n lanes in each plane.
 
-    The last strip overlaps: its first `done` lanes were those of the strip before. `few` is None but where there is no
-    whole one. `halves`: without masks, runs shorter than a vector have strips of half a one, which takes 0.35 to 0.75
-    of the time of small planes; not where there would be much more to compile.
+    A strip is a vector of lanes, from lane `first` on. The last one of a run overlaps the one before it, by `done`
+    lanes. A run shorter than a vector is one strip, whose lanes `few` tells; for others that is None.
+
+    `halves`: where the target has no masks, runs shorter than a vector have strips of half a vector. Small planes take
+    0.35 to 0.75 of the time so, but there is more to compile.
     """
     _prefer_small_code(builder)
     i64 = n.type
@@ -1417,9 +1419,8 @@ def lane_runs(pitch, lanes, places, adjoin):
 
 # Bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03.
 AHEAD = 32768
-_AHEAD_IN_ROW = (
-    8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are places and not planes
-)
+# The same on Zen 5 (0.86 to 1 of that) where a row's columns are places, not planes.
+_AHEAD_IN_ROW = 8192
 
 
 @intrinsic
@@ -1867,7 +1868,7 @@ LANE_OUT = 2  # as the columns of a table of batch axes
 LANE_OTHER = 3
 LANE_WEIGHT = 4
 TILE = 5  # lines, transposed: innermost output positions taken together
-SHARE = 6  # in an item; lines, transposed: rows of output positions; direct: positions; planes with one window: planes
+SHARE = 6  # of an item: lines, transposed: rows of outputs; direct: outputs; planes with one window: planes
 SCRATCH = 7  # lines: bytes of scratch memory
 DENSE = 8  # bytes from one spatial position to the next, where one stride serves; else 0
 INDEX_BYTES = 9  # of an index; 0: no indices are wanted
@@ -1875,7 +1876,8 @@ COLUMN_MAJOR = 10  # indices count so within the spatial plane
 PLANE = 11  # positions of a spatial plane
 LINE = 12  # lines, packed: states from one line to the next
 BUFFER = 13  # lines, packed: bytes of all lines
-TALL = 14  # lines: rows of input become lines first, and these are folded by doubling too; packed: sums by doubling
+# Windows' rows are folded by doubling, from lines of single rows of the input.
+TALL = 14  # lines; packed: only of sums, as the greatest always are folded so
 BATCH = 15  # lengths of the tables
 SPATIAL = 16
 RULE = 17  # of the greatest: flip, nan_key and inf
@@ -2063,10 +2065,10 @@ def _fold_blocks(settings, axis, folded, doubled, several, some, plane_states, l
 
 @helper
 def fold_window_rows(settings, axis, scratch, several, some, plane_states, low, high, kind):
-    """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
+    """Fold the lines of the input's rows, of `several` planes, to lines of `some` rows of windows.
 
-    Of a line the states from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that
-    were there or beside them.
+    In a line the states from `low` to `high` - 1 are not padding. Returns where the new lines are: over the old ones,
+    or in the other buffer.
     """
     folded, doubled, rest = scratch.lines, scratch.doubled, scratch.rest
     size, line = state_size(kind), settings[LINE]
@@ -3507,7 +3509,7 @@ def _scatter_found(
 
 
 class Layout(NamedTuple):
-    """How an item's outputs are stored: lines one by one, the runs of each at once; or all lines, one run of each."""
+    """How an item's outputs are stored: line by line, all runs of one at once; or all lines at once, one run each."""
 
     lines: Any
     line_step: Any  # bytes from one line's states to those of the next; then those of its outputs and indices
@@ -3524,7 +3526,7 @@ class Layout(NamedTuple):
 
 @helper
 def _layout(settings, spatial, outputs, adjoin, kind):
-    """`adjoin`: all PITCH lanes of a place and those of the next do, in the line and in the outputs."""
+    """See Layout; `adjoin`: the lanes of a place adjoin those of the next, in the line and in the outputs."""
     inner, pitch = settings[SPATIAL] - 1, settings[PITCH]
     axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
     line_step = settings[LINE] * state_size(kind)

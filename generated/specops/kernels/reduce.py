@@ -5,7 +5,7 @@
 """One number of each group of elements: a sum, a product, the greatest, and what follows from these; for any layout.
 
 Addresses are raw and strides are in bytes, so that only the data type and the operation make a new compiled version, a
-`fold` (see below). `rows`, `runs`, `columns` and `planes` are apart because a call needs one of them: less to compile.
+`fold` (see below). There are `rows`, `runs`, `columns` and `planes` because a call needs one of them: less to compile.
 
     walk     the settings below, then two tables of axes, whose ranks are among the settings
       kept     (size, input stride, output stride), one row at least
@@ -1126,32 +1126,33 @@ SINGLE_BYTES = 1 << 14  # rows of so many are no longer taken one by one
 
 @inlined
 def rows_ahead(row_bytes, together):
-    """How many rows are fetched ahead, of which up to so many are taken together."""
+    """How many rows ahead is fetched: at least as many as are taken `together`."""
     return least(most(AHEAD_OF_COLUMNS // row_bytes, together), ROWS_AHEAD)
 
 
 @inlined
 def apart_ahead(step, size, rows):
-    """How far ahead columns of so many rows are fetched that lie `step` bytes apart; 0: they are not.
+    """How many bytes ahead is fetched of columns that lie `step` bytes apart; 0: nothing is.
 
-    They are where they lie side by side, and are not read as whole vectors, which is in the order of memory.
+    Only of columns that lie one behind the other in memory, all rows of each, and too far apart to be picked out of
+    whole vectors.
     """
     return bytes_ahead() if step > NEAR_STEPS[-1] * size and rows * size <= step else 0
 
 
 @inlined
 def one_by_one(row_step, row_bytes):
-    """Whether rows, `row_step` bytes apart, are taken one by one if memory is waited for: it is read in order then."""
+    """Whether rows had better be taken one by one beyond the caches: those that adjoin are then read in order."""
     return by_single_rows() and row_step == row_bytes < SINGLE_BYTES
 
 
 @inlined
 def list_ahead(offsets, rows, end, ahead, row_step, goes_on, first, top_row, away):
-    """Add rows to be fetched to a list of `rows` rows, from number `end` on.
+    """Append to a list of `rows` rows the offsets of `ahead` more, from number `end` on, that are only fetched.
 
-    These are the tile's next ones if it `goes_on`; else the first ones of the next tile, `away` bytes from this tile's,
-    with which the list still begins in the `first` block, where it may repeat itself; later `top_row` tells the offset
-    of the first of them.
+    If the tile `goes_on`, these are its next rows, else the first rows of the next tile, which lies `away` bytes from
+    this one. In a tile's `first` block the list begins with such rows, and is read again if it has too few; in later
+    blocks only the offset of the first one is known, `top_row`.
     """
     for r in range(ahead):
         if goes_on:

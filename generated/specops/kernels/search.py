@@ -7,8 +7,8 @@
 The place is stored as an index, one for each group, or as a mark in an output of the input's shape, 0 elsewhere.
 
 Elements are compared by order keys (`flip` turns the order round, `nan_key` ranks NaN). Addresses are raw and strides
-are in bytes, so that only the element's width, and whether it is a float, make a new compiled version. Chunks are apart
-because a call needs one of them: a third of the time to compile.
+are in bytes, so that only the element's width, and whether it is a float, make a new compiled version. There are
+several chunks because a call needs one of them, which takes a third of the time to compile.
 
     walk     the settings below, then six tables of axes, whose ranks are among the settings
       kept     (size, input stride, output stride), one row at least
@@ -1562,32 +1562,33 @@ SINGLE_BYTES = 1 << 14  # rows of so many are no longer taken one by one
 
 @inlined
 def rows_ahead(row_bytes, together):
-    """How many rows are fetched ahead, of which up to so many are taken together."""
+    """How many rows ahead is fetched: at least as many as are taken `together`."""
     return least(most(AHEAD_OF_COLUMNS // row_bytes, together), ROWS_AHEAD)
 
 
 @inlined
 def apart_ahead(step, size, rows):
-    """How far ahead columns of so many rows are fetched that lie `step` bytes apart; 0: they are not.
+    """How many bytes ahead is fetched of columns that lie `step` bytes apart; 0: nothing is.
 
-    They are where they lie side by side, and are not read as whole vectors, which is in the order of memory.
+    Only of columns that lie one behind the other in memory, all rows of each, and too far apart to be picked out of
+    whole vectors.
     """
     return bytes_ahead() if step > NEAR_STEPS[-1] * size and rows * size <= step else 0
 
 
 @inlined
 def one_by_one(row_step, row_bytes):
-    """Whether rows, `row_step` bytes apart, are taken one by one if memory is waited for: it is read in order then."""
+    """Whether rows had better be taken one by one beyond the caches: those that adjoin are then read in order."""
     return by_single_rows() and row_step == row_bytes < SINGLE_BYTES
 
 
 @inlined
 def list_ahead(offsets, rows, end, ahead, row_step, goes_on, first, top_row, away):
-    """Add rows to be fetched to a list of `rows` rows, from number `end` on.
+    """Append to a list of `rows` rows the offsets of `ahead` more, from number `end` on, that are only fetched.
 
-    These are the tile's next ones if it `goes_on`; else the first ones of the next tile, `away` bytes from this tile's,
-    with which the list still begins in the `first` block, where it may repeat itself; later `top_row` tells the offset
-    of the first of them.
+    If the tile `goes_on`, these are its next rows, else the first rows of the next tile, which lies `away` bytes from
+    this one. In a tile's `first` block the list begins with such rows, and is read again if it has too few; in later
+    blocks only the offset of the first one is known, `top_row`.
     """
     for r in range(ahead):
         if goes_on:
@@ -1600,7 +1601,7 @@ def list_ahead(offsets, rows, end, ahead, row_step, goes_on, first, top_row, awa
 
 
 def _few_vectors(context: Any, width: int) -> int:
-    """As many as a row may fill, of elements of so many bits: more take 1.0 to 1.25 of the time of a loop."""
+    """The most vectors of a row that is visited without a loop: more take 1.0 to 1.25 of the time of a loop."""
     return 8 if width in (16, 32) and _has_masks(context) else 4
 
 
@@ -1626,7 +1627,7 @@ def _each_of_few(
     last = builder.sub(n, i64(lanes))
 
     def of_vectors(count: Any) -> None:
-        if isinstance(count, int):  # any other number is none of these cases, and is never met
+        if isinstance(count, int):  # the rest of _cases is never met
             body([*(i64(i * lanes) for i in range(count - 1)), last])
 
     width = VECTOR_BYTES * 8 // lanes
@@ -1931,14 +1932,14 @@ def zero_run(address, count, step, size):
 
 @helper
 def zero_run_past(address, count, step, size, past):
-    """As zero_run, `past` the caches if they adjoin; apart, as short rows need less."""
+    """As zero_run, but elements that adjoin go `past` the caches; short rows need zero_run alone, which is less."""
     if past and step == size:
         zero_past_caches(address, count * size)
     else:
         zero_run(address, count, step, size)
 
 
-MARKED_VECTORS = 8  # of rows that adjoin, taken as one while they are shorter
+MARKED_VECTORS = 8  # rows that adjoin are taken as one up to about so many
 MORE_PLACES = (MARKED_VECTORS + 1) * VECTOR_BYTES  # behind those of a row, see _mark_run
 
 
@@ -2125,11 +2126,11 @@ def mark_planes(
 
 @helper
 def _mark_run(address, count, places, period, step, number, mark, past, flip):
-    """Store `count` elements that adjoin: `mark` where the place of a column is the number of the row, 0 elsewhere.
+    """Store `count` elements of rows that adjoin: `mark` where a column's place is the row's number, 0 elsewhere.
 
-    `step` rows, of `period` elements together, are taken as one; the first row is `number`. The places at `places`, in
-    the elements' own width, are those of the first of these rows, then less by 1 for each further one, so that all are
-    compared with one number; they go on behind the period by a vector.
+    The first row has the `number`. `step` rows, of `period` elements together, are compared as one: at `places`, in the
+    elements' own width, stand the columns' places for the first of them, then less by 1 for each further row, so that
+    all are compared with one number. They go on by a vector behind the period.
     """
     size = element_size(flip)
     lanes = VECTOR_BYTES // size
@@ -2813,7 +2814,7 @@ PREFERRED_AT = 26  # bytes from a group's first element to the first of `preferr
 PREFERRED_INDEX = 27  # the index of that
 OVERLAP = 28  # bytes that the last row of an innermost axis begins before the end of that before it
 OVERLAP_INDEX = 29  # the same in the index
-SOON = 30  # short rows: elements that none can beat are many, so that one is looked for in one vector before the others
+SOON = 30  # short rows: one vector is searched first, as it mostly has what none can beat
 SETTINGS = 31
 
 # Of the walk that `zero` takes.
@@ -2939,7 +2940,7 @@ def _mark_rows(rows, mark, address, target, count, rule):
     n, step, out_step, ahead, late = rows.n, rows.step, rows.out_step, rows.ahead, rows.late
     base, weight, nan_is_0 = rows.base, rows.weight, rows.nan_is_0
     lanes = VECTOR_BYTES // element_size(rule.flip)
-    # A loop for each case: of so little that the processor overlaps more rows (0.6 to 0.9 of the time).
+    # A loop for each case, as short as can be: the processor overlaps more rows then (0.6 to 0.9 of the time).
     if n <= lanes and mark.one_run:
         for _ in range(count):
             best, place = greatest_place(address, n, late, rule)
@@ -3010,7 +3011,7 @@ def _index_rows(rows, address, target, count, rule):
 
 @inlined
 def _index_soon(rows, ceiling, address, target, count, rule):
-    """As _index_rows, see SOON."""
+    """As _index_rows, but one vector is searched first: see SOON."""
     n, late = rows.n, rows.late
     lanes = VECTOR_BYTES // element_size(rule.flip)
     first = n - lanes if late else 0
@@ -3025,11 +3026,9 @@ def _index_soon(rows, ceiling, address, target, count, rule):
 
 
 def short_rows(width, is_float, one_hot):
-    """Chunk of groups that are each one contiguous run of at most SHORT_BYTES.
+    """Chunk of groups that are each one contiguous run of at most SHORT_BYTES, without what `rows` does for each group.
 
-    No bookkeeping, which would take longer than the row.
-
-    Here and in the next three, `one_hot` stores marks, and what is 0 beside them; else indices are stored, or pairs.
+    With `one_hot`, here and in the next three, marks are stored and the zeros beside them; else indices, or pairs.
     """
     lane, float_lane = lane_types(width, is_float)
     of_bytes = width == 8
@@ -3157,9 +3156,8 @@ def rows(width, is_float, one_hot):
 def columns(width, is_float, one_hot):
     """Chunk with the innermost axis kept; an item is a part of a tile of groups.
 
-    Down the rows outside, compare and select along the columns inside.
-
-    Rows of few columns that adjoin in memory are taken as one row of several times the columns, merged at the end.
+    The outer loop goes down the rows, the inner one along the columns. Rows of few columns that adjoin in memory are
+    taken as one row of several times the columns, whose winners are joined at the end.
     """
     lane, float_lane = lane_types(width, is_float)
 
@@ -3270,7 +3268,7 @@ def columns(width, is_float, one_hot):
                 for c in range(columns):
                     pairs[place + 2 * c] = winners.keys[c]
                     pairs[place + 2 * c + 1] = winners.indices[c]
-            else:  # in functions of their own, as zeros, too, 1.15 times as long to compile
+            else:  # functions for these stores, and for the zeros, would take 1.15 times as long to compile
                 for c in range(columns):
                     address = target + c * out_step
                     index = _index_or_0(winners.keys[c], winners.indices[c], nan_is_0, rule)

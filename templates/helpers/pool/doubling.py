@@ -83,10 +83,10 @@ def _fold_blocks(settings, axis, folded, doubled, several, some, plane_states, l
 
 @helper
 def fold_window_rows(settings, axis, scratch, several, some, plane_states, low, high, kind):
-    """Fold lines of rows of the input, of several planes, to those of `some` rows of windows.
+    """Fold the lines of the input's rows, of `several` planes, to lines of `some` rows of windows.
 
-    Of a line the states from `low` to `high` - 1 are not padding. Returns where the lines are then, over those that
-    were there or beside them.
+    In a line the states from `low` to `high` - 1 are not padding. Returns where the new lines are: over the old ones,
+    or in the other buffer.
     """
     folded, doubled, rest = scratch.lines, scratch.doubled, scratch.rest
     size, line = state_size(kind), settings[LINE]

@@ -147,9 +147,8 @@ def lane_runs(pitch, lanes, places, adjoin):
 
 # Bytes from a row to what is fetched ahead: large inputs take 0.6 to 1 of the time, small 1 to 1.03.
 AHEAD = 32768
-_AHEAD_IN_ROW = (
-    8192  # on Zen 5 (0.86 to 1 of that), where a row's columns are places and not planes
-)
+# The same on Zen 5 (0.86 to 1 of that) where a row's columns are places, not planes.
+_AHEAD_IN_ROW = 8192
 
 
 @intrinsic

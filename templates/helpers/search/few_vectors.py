@@ -1,4 +1,4 @@
-"""Rows of few vectors but more than one, which are visited without a loop."""
+"""Rows of a few vectors, two at least, which are visited without a loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memory import VECTOR_BYTES
 
 
 def _few_vectors(context: Any, width: int) -> int:
-    """As many as a row may fill, of elements of so many bits: more take 1.0 to 1.25 of the time of a loop."""
+    """The most vectors of a row that is visited without a loop: more take 1.0 to 1.25 of the time of a loop."""
     return 8 if width in (16, 32) and _has_masks(context) else 4
 
 
@@ -41,7 +41,7 @@ def _each_of_few(
     last = builder.sub(n, i64(lanes))
 
     def of_vectors(count: Any) -> None:
-        if isinstance(count, int):  # any other number is none of these cases, and is never met
+        if isinstance(count, int):  # the rest of _cases is never met
             body([*(i64(i * lanes) for i in range(count - 1)), last])
 
     width = VECTOR_BYTES * 8 // lanes

@@ -37,7 +37,7 @@ from planes import WRITTEN_OUT, SmallPlanes, _each_strip
 from vectors import _unless
 from zero import zero_past_caches, zero_run_past
 
-MARKED_VECTORS = 8  # of rows that adjoin, taken as one while they are shorter
+MARKED_VECTORS = 8  # rows that adjoin are taken as one up to about so many
 MORE_PLACES = (MARKED_VECTORS + 1) * VECTOR_BYTES  # behind those of a row, see _mark_run
 
 
@@ -224,11 +224,11 @@ def mark_planes(
 
 @helper
 def _mark_run(address, count, places, period, step, number, mark, past, flip):
-    """Store `count` elements that adjoin: `mark` where the place of a column is the number of the row, 0 elsewhere.
+    """Store `count` elements of rows that adjoin: `mark` where a column's place is the row's number, 0 elsewhere.
 
-    `step` rows, of `period` elements together, are taken as one; the first row is `number`. The places at `places`, in
-    the elements' own width, are those of the first of these rows, then less by 1 for each further one, so that all are
-    compared with one number; they go on behind the period by a vector.
+    The first row has the `number`. `step` rows, of `period` elements together, are compared as one: at `places`, in the
+    elements' own width, stand the columns' places for the first of them, then less by 1 for each further row, so that
+    all are compared with one number. They go on by a vector behind the period.
     """
     size = element_size(flip)
     lanes = VECTOR_BYTES // size

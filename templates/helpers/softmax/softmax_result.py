@@ -109,9 +109,9 @@ def _write_apart(kind, source, x, step, out, out_step, left, scratch, tops, fact
 def _write_adjoining(kind, source, past, x, out, left, scratch, tops, factors, ahead, out_ahead):
     """As write_run, of elements and results that adjoin.
 
-    What lies `ahead` bytes further, if that is not None, is fetched, and else what lies `out_ahead` bytes further in
-    the output, if not 0. Where results go past the cache, nothing of the output is fetched but the line, `out_ahead`
-    bytes further, in which a later run begins: its first elements do not fill that, and all stores behind them would
+    Meanwhile what lies `ahead` bytes further is fetched or, where that is None, what lies `out_ahead` bytes further in
+    the output, unless that is 0. If results go past the cache, of the output only the line in which a later run begins
+    is fetched, `out_ahead` bytes further: that run's first elements do not fill it, and the stores behind them would
     wait for it (1.05 to 1.2 times as fast).
     """
     size, lanes = element_size(kind), lane_count(kind)

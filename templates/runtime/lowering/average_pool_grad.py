@@ -82,7 +82,7 @@ class AveragePoolGrad:
 
     def _plan(self, strides: Strides, out_strides: Strides) -> Plan:
         axes = self._windows.axes(strides, out_strides)
-        if self._whole(axes.spatial):
+        if self._has_whole_windows(axes.spatial):
             return self._of_whole(axes)
         if self._windows.fits(self._width // 8, axes.spatial[-1]):
             return self._by_lines(axes, out_strides)
@@ -119,7 +119,7 @@ class AveragePoolGrad:
         walk = walk_of(settings, axes.batch, axes.spatial)
         return Plan(_LINES(self._dtype, self._width), walk, items)
 
-    def _whole(self, spatial: list[SpatialAxis]) -> bool:
+    def _has_whole_windows(self, spatial: list[SpatialAxis]) -> bool:
         """Whether each plane has one window, which holds all its elements, and these adjoin."""
         if any(axis.out_size != 1 or axis.window - axis.padding < axis.size for axis in spatial):
             return False

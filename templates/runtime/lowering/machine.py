@@ -68,7 +68,7 @@ def outgrows(
     out_strides: Sequence[int],
     element_bytes: int,
 ) -> bool:
-    """Whether an output has `limit` bytes, or half as many while it and its input, with their gaps, span twice as many.
+    """Whether an output has `limit` bytes; half are enough if it and its input, gaps included, span twice the limit.
 
     >>> outgrows(48, [4, 3], [12, 4], [12, 4], 4), outgrows(64, [4, 3], [12, 4], [12, 4], 4)
     (True, False)
