@@ -131,7 +131,7 @@ def _add_quotients_of(settings, spatial, planes, line, address, n, lanes, diviso
         for plane in range(planes.count):
             line_at, start = line + plane * planes.line, address + plane * planes.source
             for i in range(n):
-                value = load_float(kind, start + i * step)
+                value = load_float(start + i * step, kind)
                 value /= get_sum(divisors, i, kind) * scale
                 add_to_sum(line_at, i, value, kind)
         return
@@ -298,10 +298,10 @@ def whole(dtype, width):
             x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH] - 1, row)
             source, target = x + x_offset + digit * step, out + out_offset + digit * out_step
             for i in range(count):
-                quotient = quotient_type(load_float(kind, source + i * step) / divisor)
+                quotient = quotient_type(load_float(source + i * step, kind) / divisor)
                 # Added to 0, as a line is: of -0.0 that is 0.0.
                 set_elements(
-                    kind, target + i * out_step, settings[PLANE], quotient + quotient_type(0)
+                    target + i * out_step, settings[PLANE], quotient + quotient_type(0), kind
                 )
             first += count
 
@@ -329,8 +329,8 @@ def direct(dtype):
                 value = 0.0
                 for number in range(total):
                     offset, divisor = _holder(spatial, held, axes, number)
-                    value += load_float(kind, x + x_offset + offset) / divisor
-                store_float(kind, out + out_offset + out_start, value)
+                    value += load_float(x + x_offset + offset, kind) / divisor
+                store_float(out + out_offset + out_start, value, kind)
         release(memory)
 
     return chunk

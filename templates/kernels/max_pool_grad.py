@@ -215,14 +215,14 @@ def _add_found(block, row, kind):
         for i in range(row.count):
             position = load_integer(np.int64(0), found + i * 8) - block.begin
             if 0 <= position < block.count:
-                value = load_float(kind, given + i * row.step)
+                value = load_float(given + i * row.step, kind)
                 add_to_sum(block.to + position * block.step, 0, value, kind)
         return
     for _ in range(row.count):
         for lane in range(row.lanes):
             position = load_integer(np.int64(0), found + lane * 8) - block.begin
             if 0 <= position < block.count:
-                value = load_float(kind, given + lane * row.lane_step)
+                value = load_float(given + lane * row.lane_step, kind)
                 add_to_sum(block.to + position * block.step, lane, value, kind)
         found += row.lanes * 8
         given += row.step
@@ -236,14 +236,14 @@ def _put_found(block, row, kind):
         for i in range(row.count):
             position = load_integer(np.int64(0), found + i * 8) - block.begin
             if 0 <= position < block.count:
-                copy_as_sum(kind, block.to + position * block.step, given + i * row.step)
+                copy_as_sum(block.to + position * block.step, given + i * row.step, kind)
         return
     for _ in range(row.count):
         for lane in range(row.lanes):
             position = load_integer(np.int64(0), found + lane * 8) - block.begin
             if 0 <= position < block.count:
                 place = block.to + position * block.step + lane * element_size(kind)
-                copy_as_sum(kind, place, given + lane * row.lane_step)
+                copy_as_sum(place, given + lane * row.lane_step, kind)
         found += row.lanes * 8
         given += row.step
 

@@ -206,7 +206,7 @@ def direct(dtype):
                         value **= 1.0 / p
                     else:
                         value /= divisor_of(spatial, axes, position + i)
-                    store_float(kind, target + i * out_step, value)
+                    store_float(target + i * out_step, value, kind)
                 if shared > 0:
                     position += shared
                     continue
@@ -215,7 +215,7 @@ def direct(dtype):
                 for i in range(beside):
                     place = target + i * out_step
                     if sure_from > 0.0:
-                        value = load_float(kind, place)
+                        value = load_float(place, kind)
                         if not (0.0 < value < sure_from or value > sure_to):
                             continue
                     window = window_of(spatial, axes, position + i, box)
@@ -225,7 +225,7 @@ def direct(dtype):
                     else:
                         value = window_sum(first, box, axes, window.total, scratch, kind)
                         value /= divisor_of(spatial, axes, position + i)
-                    store_float(kind, place, value)
+                    store_float(place, value, kind)
                 position += beside
         release(scratch)
 

@@ -1381,26 +1381,26 @@ def _as_state(builder: Any, value: Any, element: Any) -> Any:
 
 
 @intrinsic
-def load_float(_context: Any, kind: Any, address: Any) -> Any:
+def load_float(_context: Any, address: Any, kind: Any) -> Any:
     """The element at `address` as a float64."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[1]), kind.state.element)
+        bits = _load(builder, _pointer(builder, values[0]), kind.state.element)
         return _float_of(context, builder, bits, kind.state.dtype, ir.DoubleType())
 
-    return types.float64(kind, types.int64), codegen
+    return types.float64(types.int64, kind), codegen
 
 
 @intrinsic
-def store_float(_context: Any, kind: Any, address: Any, value: Any) -> Any:
+def store_float(_context: Any, address: Any, value: Any, kind: Any) -> Any:
     """Store the element nearest to a float64."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _nearest_bits(context, builder, values[2], kind.state)
-        _store(builder, bits, _pointer(builder, values[1]))
+        bits = _nearest_bits(context, builder, values[1], kind.state)
+        _store(builder, bits, _pointer(builder, values[0]))
         return context.get_dummy_value()
 
-    return types.void(kind, types.int64, types.float64), codegen
+    return types.void(types.int64, types.float64, kind), codegen
 
 
 @intrinsic
@@ -1555,11 +1555,11 @@ def spread_sums(_context: Any, target: Any, source: Any, n: Any, stride: Any, ki
 
 
 @intrinsic
-def set_elements(_context: Any, kind: Any, address: Any, n: Any, value: Any) -> Any:
+def set_elements(_context: Any, address: Any, n: Any, value: Any, kind: Any) -> Any:
     """Set n contiguous elements to that nearest to a float."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        _, address, n, value = values
+        address, n, value, _ = values
         bits = _nearest_bits(context, builder, value, kind.state)
         start = _pointer(builder, address)
 
@@ -1570,7 +1570,7 @@ def set_elements(_context: Any, kind: Any, address: Any, n: Any, value: Any) -> 
         _runs(context, builder, _vector(bits.type), one, one, n, strip)
         return context.get_dummy_value()
 
-    return types.void(kind, types.int64, types.int64, value), codegen
+    return types.void(types.int64, types.int64, value, kind), codegen
 
 
 class RunDivisors(NamedTuple):
@@ -1600,29 +1600,28 @@ def _store_sums(
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         to = Destination(*cgutils.unpack_tuple(builder, values[0]))
         by, past = RunDivisors(*cgutils.unpack_tuple(builder, values[2])), values[3]
-        kept = kind.state
-        element = kind.state.type
-        size = to.address.type(kind.state.bytes)
+        pool, element = kind.state, kind.state.type
+        size = to.address.type(pool.bytes)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
         def run(plane: Any, number: Any, value: Any, first: Any, few: Any) -> None:
-            if kept.divided:
+            if pool.divided:
                 place = _place(builder, by.columns, (number, by.column_step), (first, size))
                 divisor = _load(builder, place, value.type)
                 scale = _load(builder, _place(builder, by.rows, (number, by.row_step)), element)
                 scale = _splat(builder, scale, value.type)
                 value = builder.fdiv(value, builder.fmul(divisor, scale))
-            value, unsafe = kept.finished(context, builder, value, values[-1])
+            value, unsafe = pool.finished(context, builder, value, values[-1])
             if unsafe is not None:
                 if few is not None:
                     unsafe = builder.and_(unsafe, few.mask)
                 some = builder.or_(builder.load(doubtful), _any(builder, unsafe))
                 builder.store(some, doubtful)
             place = _place(builder, to.address, (plane, to.plane_step), (number, to.run_step))
-            bits = _nearest_bits(context, builder, value, kind.state)
+            bits = _nearest_bits(context, builder, value, pool)
             _store_past(builder, bits, place, first, few, past)
 
-        _fold_runs(context, builder, _vector(element), values[1], run, kept.divided)
+        _fold_runs(context, builder, _vector(element), values[1], run, pool.divided)
         return builder.load(doubtful)
 
     args = (destination, runs, divisors, types.boolean, kind, exponent)
@@ -1907,7 +1906,7 @@ def _add_quotients_of(settings, spatial, planes, line, address, n, lanes, diviso
         for plane in range(planes.count):
             line_at, start = line + plane * planes.line, address + plane * planes.source
             for i in range(n):
-                value = load_float(kind, start + i * step)
+                value = load_float(start + i * step, kind)
                 value /= get_sum(divisors, i, kind) * scale
                 add_to_sum(line_at, i, value, kind)
         return
@@ -2074,10 +2073,10 @@ def whole(dtype, width):
             x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH] - 1, row)
             source, target = x + x_offset + digit * step, out + out_offset + digit * out_step
             for i in range(count):
-                quotient = quotient_type(load_float(kind, source + i * step) / divisor)
+                quotient = quotient_type(load_float(source + i * step, kind) / divisor)
                 # Added to 0, as a line is: of -0.0 that is 0.0.
                 set_elements(
-                    kind, target + i * out_step, settings[PLANE], quotient + quotient_type(0)
+                    target + i * out_step, settings[PLANE], quotient + quotient_type(0), kind
                 )
             first += count
 
@@ -2105,8 +2104,8 @@ def direct(dtype):
                 value = 0.0
                 for number in range(total):
                     offset, divisor = _holder(spatial, held, axes, number)
-                    value += load_float(kind, x + x_offset + offset) / divisor
-                store_float(kind, out + out_offset + out_start, value)
+                    value += load_float(x + x_offset + offset, kind) / divisor
+                store_float(out + out_offset + out_start, value, kind)
         release(memory)
 
     return chunk

@@ -1440,22 +1440,22 @@ def clear_states(_context: Any, line: Any, n: Any, kind: Any) -> Any:
 
 
 def _join_rows_of(
-    context: Any, builder: Any, signature: Any, values: Any, kept: PoolState, apart: bool
+    context: Any, builder: Any, signature: Any, values: Any, pool: PoolState, apart: bool
 ) -> None:
     """See join_rows; `apart`: columns do not adjoin."""
     planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
     lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
     rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
     i64 = ir.IntType(64)
-    rule = kept.rule(builder, signature, values)
+    rule = pool.rule(builder, signature, values)
     offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
     ahead, level = i64(AHEAD), 2
     if _zen(context) >= 5:
         places = builder.icmp_signed("!=", rows.along, i64(0))
         ahead, level = builder.select(places, i64(_AHEAD_IN_ROW), ahead), 1
-    whole = _vector(kept.type, WIDEST if kept.positions else 1)
-    if kept.positions:
-        low = ir.VectorType(_low(kept.type, kept.element), whole.count)
+    whole = _vector(pool.type, WIDEST if pool.positions else 1)
+    if pool.positions:
+        low = ir.VectorType(_low(pool.type, pool.element), whole.count)
         numbers = ir.Constant(low, list(range(0, 2 * low.count, 2)))
         along = _splat(builder, _resize(builder, rows.along, low.element), low)
         steps = builder.mul(along, numbers)
@@ -1464,29 +1464,29 @@ def _join_rows_of(
     def strip(
         rounds: Any, vector: Any, plane: Any, number: Any, column: Any, done: Any, few: Any
     ) -> None:
-        narrow = ir.VectorType(kept.element, vector.count)
+        narrow = ir.VectorType(pool.element, vector.count)
         held = _held(vector)
         best, padding = cgutils.alloca_once(builder, held), _padding_state(held)
-        size = i64(kept.bytes)
+        size = i64(pool.bytes)
         steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
         place = _place(builder, lines.place, *steps_to)
-        if kept.sums:
+        if pool.sums:
             builder.store(padding, best)
         else:
             old = _load_states(builder, place, vector)
             begin = padding
-            if not kept.positions:
-                lowest = _splat(builder, kept.lowest(builder, rule), vector)
+            if not pool.positions:
+                lowest = _splat(builder, pool.lowest(builder, rule), vector)
                 begin = lowest if few is None else builder.select(few.mask, lowest, padding)
             builder.store(builder.select(fresh, begin, old), best)
         step = rows.step if apart else i64(narrow.element.width // 8)
         steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
         first = _place(builder, lines.source, *steps_to)
         start = None
-        if kept.positions:
+        if pool.positions:
             start = builder.add(lines.position, builder.mul(number, lines.position_step))
             start = builder.add(start, builder.mul(column, rows.along))
-            start = _inverted(builder, start, kept.type, kept.element)
+            start = _inverted(builder, start, pool.type, pool.element)
             start = builder.sub(_splat(builder, start, low), steps)
 
         def join_row(row: Any) -> None:
@@ -1494,7 +1494,7 @@ def _join_rows_of(
             pointer = builder.gep(first, [offset])
             _prefetch(builder, builder.gep(pointer, [ahead]), level)
             where = None
-            if kept.positions:
+            if pool.positions:
                 where = builder.load(builder.gep(positions, [row]))
                 where = _splat(builder, _resize(builder, where, low.element), low)
                 where = builder.sub(start, where)
@@ -1504,14 +1504,14 @@ def _join_rows_of(
                 bits = _load_apart(builder, address, step, narrow, count)
             else:
                 bits = _load_few(builder, pointer, few, narrow)
-            state = kept.of(context, builder, bits, where, rule)
+            state = pool.of(context, builder, bits, where, rule)
             if few is not None:
                 state = _selected(builder, few.mask, state, padding)
             builder.store(_joined(builder, state, builder.load(best)), best)
 
         _rounds(builder, rounds, join_row)
         found = builder.load(best)
-        if not kept.sums:
+        if not pool.sums:
             _store_states(builder, found, place)
             return
         with builder.if_else(fresh) as (then, otherwise):
@@ -1525,7 +1525,7 @@ def _join_rows_of(
     counts = planes.count, lines.count, rows.columns
 
     def strips(rounds: Any) -> None:
-        halves = not kept.positions and not apart  # `steps` are those of a whole vector
+        halves = not pool.positions and not apart  # `steps` are those of a whole vector
         _runs(context, builder, whole, *counts, partial(strip, rounds), halves)
 
     if apart:
@@ -2499,20 +2499,20 @@ def _spread_states(
 ) -> Any:
     """The states of contiguous elements in so many vectors: in lanes that are in use, and padding in others."""
 
-    kept = kind.state
+    pool = kind.state
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         line, source, table, count = values[:4]
-        vector = _vector(kept.type)
-        narrow = ir.VectorType(kept.element, vector.count)
-        rule = kept.rule(builder, signature, values)
-        lowest = _splat(builder, kept.lowest(builder, rule), vector)
+        vector = _vector(pool.type)
+        narrow = ir.VectorType(pool.element, vector.count)
+        rule = pool.rule(builder, signature, values)
+        lowest = _splat(builder, pool.lowest(builder, rule), vector)
         with cgutils.for_range(builder, count) as loop:
             used, first, offset = _entry_of(builder, table, loop.index, vector.count)
             pointer = _pointer(builder, source, offset)
             _prefetch(builder, builder.gep(pointer, [offset.type(AHEAD)]), 2)
             bits = _moved(builder, "expand", _masked_load(builder, pointer, first, narrow), used)
-            state = kept.of(context, builder, bits, None, rule)
+            state = pool.of(context, builder, bits, None, rule)
             state = _joined(builder, state, lowest)
             state = builder.select(used, state, _padding_state(vector))
             place = builder.mul(loop.index, loop.index.type(VECTOR_BYTES))
@@ -2785,26 +2785,26 @@ def _read_positions(
 
     What the next vector of planes has is fetched (0.65 to 1 of the time).
     """
-    kept = kind.state
+    pool = kind.state
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         target, part = cgutils.unpack_tuple(builder, values[0])
         source = values[1]
         where = Positions(*cgutils.unpack_tuple(builder, values[2]))
-        rule = kept.rule(builder, signature, values)
-        vector = _vector(kept.element)
+        rule = pool.rule(builder, signature, values)
+        vector = _vector(pool.element)
         unit = _unit(vector)
-        lowest = _splat(builder, kept.lowest(builder, rule), _vector(kept.type))
+        lowest = _splat(builder, pool.lowest(builder, rule), _vector(pool.type))
         i64 = target.type
-        size, element_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
+        size, element_bytes = i64(VECTOR_BYTES), i64(pool.element.width // 8)
         next_source = builder.add(source, builder.mul(where.plane_step, i64(vector.count)))
 
         def store(bits: Any, number: Any) -> None:
-            lanes = vector.count // _state_parts(kept)
-            for k in range(_state_parts(kept)):
+            lanes = vector.count // _state_parts(pool)
+            for k in range(_state_parts(pool)):
                 some = _lanes_from(builder, bits, k * lanes, lanes)
-                state = kept.of(context, builder, some, None, rule)
-                if not kept.sums:
+                state = pool.of(context, builder, some, None, rule)
+                if not pool.sums:
                     state = _joined(builder, state, lowest)
                 _store(builder, state, _place(builder, target, (number, size), (i64(k), part)))
 
@@ -2830,21 +2830,21 @@ def _read_positions(
 
 
 def _store_tile(
-    builder: Any, values: Any, kept: PoolState, finish: Callable[[Any, Any], Any]
+    builder: Any, values: Any, pool: PoolState, finish: Callable[[Any, Any], Any]
 ) -> None:
     """Store what `finish(states, number)` makes of a vector of states of a position."""
     target = values[0]
     source, part = cgutils.unpack_tuple(builder, values[1])
     where = Positions(*cgutils.unpack_tuple(builder, values[2]))
-    vector, states = _vector(kept.element), _vector(kept.type)
+    vector, states = _vector(pool.element), _vector(pool.type)
     unit = _unit(vector)
     i64 = target.type
-    size, element_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
+    size, element_bytes = i64(VECTOR_BYTES), i64(pool.element.width // 8)
 
     def elements(number: Any) -> Any:
         places = [
             _place(builder, source, (number, size), (i64(k), part))
-            for k in range(_state_parts(kept))
+            for k in range(_state_parts(pool))
         ]
         return _side_by_side(
             builder, [finish(_load(builder, place, states), number) for place in places]

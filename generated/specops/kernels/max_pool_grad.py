@@ -1177,14 +1177,14 @@ def _as_state(builder: Any, value: Any, element: Any) -> Any:
 
 
 @intrinsic
-def load_float(_context: Any, kind: Any, address: Any) -> Any:
+def load_float(_context: Any, address: Any, kind: Any) -> Any:
     """The element at `address` as a float64."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[1]), kind.state.element)
+        bits = _load(builder, _pointer(builder, values[0]), kind.state.element)
         return _float_of(context, builder, bits, kind.state.dtype, ir.DoubleType())
 
-    return types.float64(kind, types.int64), codegen
+    return types.float64(types.int64, kind), codegen
 
 
 def _as_sum(builder: Any, bits: Any, sums: Sums) -> Any:
@@ -1206,15 +1206,15 @@ def _as_sum(builder: Any, bits: Any, sums: Sums) -> Any:
 
 
 @intrinsic
-def copy_as_sum(_context: Any, kind: Any, target: Any, source: Any) -> Any:
+def copy_as_sum(_context: Any, target: Any, source: Any, kind: Any) -> Any:
     """Copy an element; see _as_sum."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[2]), kind.state.element)
-        _store(builder, _as_sum(builder, bits, kind.state), _pointer(builder, values[1]))
+        bits = _load(builder, _pointer(builder, values[1]), kind.state.element)
+        _store(builder, _as_sum(builder, bits, kind.state), _pointer(builder, values[0]))
         return context.get_dummy_value()
 
-    return types.void(kind, types.int64, types.int64), codegen
+    return types.void(types.int64, types.int64, kind), codegen
 
 
 @intrinsic
@@ -1604,14 +1604,14 @@ def _add_found(block, row, kind):
         for i in range(row.count):
             position = load_integer(np.int64(0), found + i * 8) - block.begin
             if 0 <= position < block.count:
-                value = load_float(kind, given + i * row.step)
+                value = load_float(given + i * row.step, kind)
                 add_to_sum(block.to + position * block.step, 0, value, kind)
         return
     for _ in range(row.count):
         for lane in range(row.lanes):
             position = load_integer(np.int64(0), found + lane * 8) - block.begin
             if 0 <= position < block.count:
-                value = load_float(kind, given + lane * row.lane_step)
+                value = load_float(given + lane * row.lane_step, kind)
                 add_to_sum(block.to + position * block.step, lane, value, kind)
         found += row.lanes * 8
         given += row.step
@@ -1625,14 +1625,14 @@ def _put_found(block, row, kind):
         for i in range(row.count):
             position = load_integer(np.int64(0), found + i * 8) - block.begin
             if 0 <= position < block.count:
-                copy_as_sum(kind, block.to + position * block.step, given + i * row.step)
+                copy_as_sum(block.to + position * block.step, given + i * row.step, kind)
         return
     for _ in range(row.count):
         for lane in range(row.lanes):
             position = load_integer(np.int64(0), found + lane * 8) - block.begin
             if 0 <= position < block.count:
                 place = block.to + position * block.step + lane * element_size(kind)
-                copy_as_sum(kind, place, given + lane * row.lane_step)
+                copy_as_sum(place, given + lane * row.lane_step, kind)
         found += row.lanes * 8
         given += row.step
 

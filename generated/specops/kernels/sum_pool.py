@@ -1330,22 +1330,22 @@ def clear_states(_context: Any, line: Any, n: Any, kind: Any) -> Any:
 
 
 def _join_rows_of(
-    context: Any, builder: Any, signature: Any, values: Any, kept: PoolState, apart: bool
+    context: Any, builder: Any, signature: Any, values: Any, pool: PoolState, apart: bool
 ) -> None:
     """See join_rows; `apart`: columns do not adjoin."""
     planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
     lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
     rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
     i64 = ir.IntType(64)
-    rule = kept.rule(builder, signature, values)
+    rule = pool.rule(builder, signature, values)
     offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
     ahead, level = i64(AHEAD), 2
     if _zen(context) >= 5:
         places = builder.icmp_signed("!=", rows.along, i64(0))
         ahead, level = builder.select(places, i64(_AHEAD_IN_ROW), ahead), 1
-    whole = _vector(kept.type, WIDEST if kept.positions else 1)
-    if kept.positions:
-        low = ir.VectorType(_low(kept.type, kept.element), whole.count)
+    whole = _vector(pool.type, WIDEST if pool.positions else 1)
+    if pool.positions:
+        low = ir.VectorType(_low(pool.type, pool.element), whole.count)
         numbers = ir.Constant(low, list(range(0, 2 * low.count, 2)))
         along = _splat(builder, _resize(builder, rows.along, low.element), low)
         steps = builder.mul(along, numbers)
@@ -1354,29 +1354,29 @@ def _join_rows_of(
     def strip(
         rounds: Any, vector: Any, plane: Any, number: Any, column: Any, done: Any, few: Any
     ) -> None:
-        narrow = ir.VectorType(kept.element, vector.count)
+        narrow = ir.VectorType(pool.element, vector.count)
         held = _held(vector)
         best, padding = cgutils.alloca_once(builder, held), _padding_state(held)
-        size = i64(kept.bytes)
+        size = i64(pool.bytes)
         steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
         place = _place(builder, lines.place, *steps_to)
-        if kept.sums:
+        if pool.sums:
             builder.store(padding, best)
         else:
             old = _load_states(builder, place, vector)
             begin = padding
-            if not kept.positions:
-                lowest = _splat(builder, kept.lowest(builder, rule), vector)
+            if not pool.positions:
+                lowest = _splat(builder, pool.lowest(builder, rule), vector)
                 begin = lowest if few is None else builder.select(few.mask, lowest, padding)
             builder.store(builder.select(fresh, begin, old), best)
         step = rows.step if apart else i64(narrow.element.width // 8)
         steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
         first = _place(builder, lines.source, *steps_to)
         start = None
-        if kept.positions:
+        if pool.positions:
             start = builder.add(lines.position, builder.mul(number, lines.position_step))
             start = builder.add(start, builder.mul(column, rows.along))
-            start = _inverted(builder, start, kept.type, kept.element)
+            start = _inverted(builder, start, pool.type, pool.element)
             start = builder.sub(_splat(builder, start, low), steps)
 
         def join_row(row: Any) -> None:
@@ -1384,7 +1384,7 @@ def _join_rows_of(
             pointer = builder.gep(first, [offset])
             _prefetch(builder, builder.gep(pointer, [ahead]), level)
             where = None
-            if kept.positions:
+            if pool.positions:
                 where = builder.load(builder.gep(positions, [row]))
                 where = _splat(builder, _resize(builder, where, low.element), low)
                 where = builder.sub(start, where)
@@ -1394,14 +1394,14 @@ def _join_rows_of(
                 bits = _load_apart(builder, address, step, narrow, count)
             else:
                 bits = _load_few(builder, pointer, few, narrow)
-            state = kept.of(context, builder, bits, where, rule)
+            state = pool.of(context, builder, bits, where, rule)
             if few is not None:
                 state = _selected(builder, few.mask, state, padding)
             builder.store(_joined(builder, state, builder.load(best)), best)
 
         _rounds(builder, rounds, join_row)
         found = builder.load(best)
-        if not kept.sums:
+        if not pool.sums:
             _store_states(builder, found, place)
             return
         with builder.if_else(fresh) as (then, otherwise):
@@ -1415,7 +1415,7 @@ def _join_rows_of(
     counts = planes.count, lines.count, rows.columns
 
     def strips(rounds: Any) -> None:
-        halves = not kept.positions and not apart  # `steps` are those of a whole vector
+        halves = not pool.positions and not apart  # `steps` are those of a whole vector
         _runs(context, builder, whole, *counts, partial(strip, rounds), halves)
 
     if apart:
@@ -1821,26 +1821,26 @@ def _as_state(builder: Any, value: Any, element: Any) -> Any:
 
 
 @intrinsic
-def load_float(_context: Any, kind: Any, address: Any) -> Any:
+def load_float(_context: Any, address: Any, kind: Any) -> Any:
     """The element at `address` as a float64."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _load(builder, _pointer(builder, values[1]), kind.state.element)
+        bits = _load(builder, _pointer(builder, values[0]), kind.state.element)
         return _float_of(context, builder, bits, kind.state.dtype, ir.DoubleType())
 
-    return types.float64(kind, types.int64), codegen
+    return types.float64(types.int64, kind), codegen
 
 
 @intrinsic
-def store_float(_context: Any, kind: Any, address: Any, value: Any) -> Any:
+def store_float(_context: Any, address: Any, value: Any, kind: Any) -> Any:
     """Store the element nearest to a float64."""
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        bits = _nearest_bits(context, builder, values[2], kind.state)
-        _store(builder, bits, _pointer(builder, values[1]))
+        bits = _nearest_bits(context, builder, values[1], kind.state)
+        _store(builder, bits, _pointer(builder, values[0]))
         return context.get_dummy_value()
 
-    return types.void(kind, types.int64, types.float64), codegen
+    return types.void(types.int64, types.float64, kind), codegen
 
 
 @intrinsic
@@ -1898,29 +1898,28 @@ def _store_sums(
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         to = Destination(*cgutils.unpack_tuple(builder, values[0]))
         by, past = RunDivisors(*cgutils.unpack_tuple(builder, values[2])), values[3]
-        kept = kind.state
-        element = kind.state.type
-        size = to.address.type(kind.state.bytes)
+        pool, element = kind.state, kind.state.type
+        size = to.address.type(pool.bytes)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
         def run(plane: Any, number: Any, value: Any, first: Any, few: Any) -> None:
-            if kept.divided:
+            if pool.divided:
                 place = _place(builder, by.columns, (number, by.column_step), (first, size))
                 divisor = _load(builder, place, value.type)
                 scale = _load(builder, _place(builder, by.rows, (number, by.row_step)), element)
                 scale = _splat(builder, scale, value.type)
                 value = builder.fdiv(value, builder.fmul(divisor, scale))
-            value, unsafe = kept.finished(context, builder, value, values[-1])
+            value, unsafe = pool.finished(context, builder, value, values[-1])
             if unsafe is not None:
                 if few is not None:
                     unsafe = builder.and_(unsafe, few.mask)
                 some = builder.or_(builder.load(doubtful), _any(builder, unsafe))
                 builder.store(some, doubtful)
             place = _place(builder, to.address, (plane, to.plane_step), (number, to.run_step))
-            bits = _nearest_bits(context, builder, value, kind.state)
+            bits = _nearest_bits(context, builder, value, pool)
             _store_past(builder, bits, place, first, few, past)
 
-        _fold_runs(context, builder, _vector(element), values[1], run, kept.divided)
+        _fold_runs(context, builder, _vector(element), values[1], run, pool.divided)
         return builder.load(doubtful)
 
     args = (destination, runs, divisors, types.boolean, kind, exponent)
@@ -2453,20 +2452,20 @@ def _spread_states(
 ) -> Any:
     """The states of contiguous elements in so many vectors: in lanes that are in use, and padding in others."""
 
-    kept = kind.state
+    pool = kind.state
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         line, source, table, count = values[:4]
-        vector = _vector(kept.type)
-        narrow = ir.VectorType(kept.element, vector.count)
-        rule = kept.rule(builder, signature, values)
-        lowest = _splat(builder, kept.lowest(builder, rule), vector)
+        vector = _vector(pool.type)
+        narrow = ir.VectorType(pool.element, vector.count)
+        rule = pool.rule(builder, signature, values)
+        lowest = _splat(builder, pool.lowest(builder, rule), vector)
         with cgutils.for_range(builder, count) as loop:
             used, first, offset = _entry_of(builder, table, loop.index, vector.count)
             pointer = _pointer(builder, source, offset)
             _prefetch(builder, builder.gep(pointer, [offset.type(AHEAD)]), 2)
             bits = _moved(builder, "expand", _masked_load(builder, pointer, first, narrow), used)
-            state = kept.of(context, builder, bits, None, rule)
+            state = pool.of(context, builder, bits, None, rule)
             state = _joined(builder, state, lowest)
             state = builder.select(used, state, _padding_state(vector))
             place = builder.mul(loop.index, loop.index.type(VECTOR_BYTES))
@@ -2743,26 +2742,26 @@ def _read_positions(
 
     What the next vector of planes has is fetched (0.65 to 1 of the time).
     """
-    kept = kind.state
+    pool = kind.state
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         target, part = cgutils.unpack_tuple(builder, values[0])
         source = values[1]
         where = Positions(*cgutils.unpack_tuple(builder, values[2]))
-        rule = kept.rule(builder, signature, values)
-        vector = _vector(kept.element)
+        rule = pool.rule(builder, signature, values)
+        vector = _vector(pool.element)
         unit = _unit(vector)
-        lowest = _splat(builder, kept.lowest(builder, rule), _vector(kept.type))
+        lowest = _splat(builder, pool.lowest(builder, rule), _vector(pool.type))
         i64 = target.type
-        size, element_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
+        size, element_bytes = i64(VECTOR_BYTES), i64(pool.element.width // 8)
         next_source = builder.add(source, builder.mul(where.plane_step, i64(vector.count)))
 
         def store(bits: Any, number: Any) -> None:
-            lanes = vector.count // _state_parts(kept)
-            for k in range(_state_parts(kept)):
+            lanes = vector.count // _state_parts(pool)
+            for k in range(_state_parts(pool)):
                 some = _lanes_from(builder, bits, k * lanes, lanes)
-                state = kept.of(context, builder, some, None, rule)
-                if not kept.sums:
+                state = pool.of(context, builder, some, None, rule)
+                if not pool.sums:
                     state = _joined(builder, state, lowest)
                 _store(builder, state, _place(builder, target, (number, size), (i64(k), part)))
 
@@ -2788,21 +2787,21 @@ def _read_positions(
 
 
 def _store_tile(
-    builder: Any, values: Any, kept: PoolState, finish: Callable[[Any, Any], Any]
+    builder: Any, values: Any, pool: PoolState, finish: Callable[[Any, Any], Any]
 ) -> None:
     """Store what `finish(states, number)` makes of a vector of states of a position."""
     target = values[0]
     source, part = cgutils.unpack_tuple(builder, values[1])
     where = Positions(*cgutils.unpack_tuple(builder, values[2]))
-    vector, states = _vector(kept.element), _vector(kept.type)
+    vector, states = _vector(pool.element), _vector(pool.type)
     unit = _unit(vector)
     i64 = target.type
-    size, element_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
+    size, element_bytes = i64(VECTOR_BYTES), i64(pool.element.width // 8)
 
     def elements(number: Any) -> Any:
         places = [
             _place(builder, source, (number, size), (i64(k), part))
-            for k in range(_state_parts(kept))
+            for k in range(_state_parts(pool))
         ]
         return _side_by_side(
             builder, [finish(_load(builder, place, states), number) for place in places]
@@ -2834,23 +2833,23 @@ def transposed_sums(
 
     Sums that are divided are so by that of `divisors` which is their position's.
     """
-    kept = kind.state
+    pool = kind.state
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
         def finish(sums: Any, number: Any) -> Any:
-            if kept.divided:
-                place = _place(builder, values[3], (number, number.type(kept.bytes)))
-                divisor = _load(builder, place, kept.type)
+            if pool.divided:
+                place = _place(builder, values[3], (number, number.type(pool.bytes)))
+                divisor = _load(builder, place, pool.type)
                 sums = builder.fdiv(sums, _splat(builder, divisor, sums.type))
-            value, unsafe = kept.finished(context, builder, sums, values[-1])
+            value, unsafe = pool.finished(context, builder, sums, values[-1])
             if unsafe is not None:
                 some = builder.or_(builder.load(doubtful), _any(builder, unsafe))
                 builder.store(some, doubtful)
-            return _nearest_bits(context, builder, value, kept)
+            return _nearest_bits(context, builder, value, pool)
 
-        _store_tile(builder, values, kept, finish)
+        _store_tile(builder, values, pool, finish)
         return builder.load(doubtful)
 
     i64 = types.int64
@@ -3688,7 +3687,7 @@ def _sum(first, box, axes, total, p, top, sums, kind):
             add_run(sums, place, n, top, power, kind)
             continue
         for i in range(n):
-            value = load_float(kind, place + i * step)
+            value = load_float(place + i * step, kind)
             if p > 0:
                 value = (abs(value) / top) ** p
             result, lost = _plus(result, lost, value)
@@ -3721,7 +3720,7 @@ def window_norm(first, box, axes, total, p, sums, kind):
             top = max(top, value)
             continue
         for i in range(n):
-            value = abs(load_float(kind, place + i * step))
+            value = abs(load_float(place + i * step, kind))
             if math.isnan(value):
                 return value
             top = max(top, value)
@@ -3748,7 +3747,7 @@ def _add_columns(totals, losses, first, box, axes, rows, columns, step, p, kind)
     for row in range(rows):
         place = first + element_at(box, axes - 1, row)[0]
         for i in range(columns):
-            value = load_float(kind, place + i * step)
+            value = load_float(place + i * step, kind)
             totals[i], losses[i] = _plus(totals[i], losses[i], _added(value, int(p)))
 
 
@@ -3980,7 +3979,7 @@ def direct(dtype):
                         value **= 1.0 / p
                     else:
                         value /= divisor_of(spatial, axes, position + i)
-                    store_float(kind, target + i * out_step, value)
+                    store_float(target + i * out_step, value, kind)
                 if shared > 0:
                     position += shared
                     continue
@@ -3989,7 +3988,7 @@ def direct(dtype):
                 for i in range(beside):
                     place = target + i * out_step
                     if sure_from > 0.0:
-                        value = load_float(kind, place)
+                        value = load_float(place, kind)
                         if not (0.0 < value < sure_from or value > sure_to):
                             continue
                     window = window_of(spatial, axes, position + i, box)
@@ -3999,7 +3998,7 @@ def direct(dtype):
                     else:
                         value = window_sum(first, box, axes, window.total, scratch, kind)
                         value /= divisor_of(spatial, axes, position + i)
-                    store_float(kind, place, value)
+                    store_float(place, value, kind)
                 position += beside
         release(scratch)
 

@@ -168,22 +168,22 @@ def clear_states(_context: Any, line: Any, n: Any, kind: Any) -> Any:
 
 
 def _join_rows_of(
-    context: Any, builder: Any, signature: Any, values: Any, kept: PoolState, apart: bool
+    context: Any, builder: Any, signature: Any, values: Any, pool: PoolState, apart: bool
 ) -> None:
     """See join_rows; `apart`: columns do not adjoin."""
     planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
     lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
     rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
     i64 = ir.IntType(64)
-    rule = kept.rule(builder, signature, values)
+    rule = pool.rule(builder, signature, values)
     offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
     ahead, level = i64(AHEAD), 2
     if _zen(context) >= 5:
         places = builder.icmp_signed("!=", rows.along, i64(0))
         ahead, level = builder.select(places, i64(_AHEAD_IN_ROW), ahead), 1
-    whole = _vector(kept.type, WIDEST if kept.positions else 1)
-    if kept.positions:
-        low = ir.VectorType(_low(kept.type, kept.element), whole.count)
+    whole = _vector(pool.type, WIDEST if pool.positions else 1)
+    if pool.positions:
+        low = ir.VectorType(_low(pool.type, pool.element), whole.count)
         numbers = ir.Constant(low, list(range(0, 2 * low.count, 2)))
         along = _splat(builder, _resize(builder, rows.along, low.element), low)
         steps = builder.mul(along, numbers)
@@ -192,29 +192,29 @@ def _join_rows_of(
     def strip(
         rounds: Any, vector: Any, plane: Any, number: Any, column: Any, done: Any, few: Any
     ) -> None:
-        narrow = ir.VectorType(kept.element, vector.count)
+        narrow = ir.VectorType(pool.element, vector.count)
         held = _held(vector)
         best, padding = cgutils.alloca_once(builder, held), _padding_state(held)
-        size = i64(kept.bytes)
+        size = i64(pool.bytes)
         steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
         place = _place(builder, lines.place, *steps_to)
-        if kept.sums:
+        if pool.sums:
             builder.store(padding, best)
         else:
             old = _load_states(builder, place, vector)
             begin = padding
-            if not kept.positions:
-                lowest = _splat(builder, kept.lowest(builder, rule), vector)
+            if not pool.positions:
+                lowest = _splat(builder, pool.lowest(builder, rule), vector)
                 begin = lowest if few is None else builder.select(few.mask, lowest, padding)
             builder.store(builder.select(fresh, begin, old), best)
         step = rows.step if apart else i64(narrow.element.width // 8)
         steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
         first = _place(builder, lines.source, *steps_to)
         start = None
-        if kept.positions:
+        if pool.positions:
             start = builder.add(lines.position, builder.mul(number, lines.position_step))
             start = builder.add(start, builder.mul(column, rows.along))
-            start = _inverted(builder, start, kept.type, kept.element)
+            start = _inverted(builder, start, pool.type, pool.element)
             start = builder.sub(_splat(builder, start, low), steps)
 
         def join_row(row: Any) -> None:
@@ -222,7 +222,7 @@ def _join_rows_of(
             pointer = builder.gep(first, [offset])
             _prefetch(builder, builder.gep(pointer, [ahead]), level)
             where = None
-            if kept.positions:
+            if pool.positions:
                 where = builder.load(builder.gep(positions, [row]))
                 where = _splat(builder, _resize(builder, where, low.element), low)
                 where = builder.sub(start, where)
@@ -232,14 +232,14 @@ def _join_rows_of(
                 bits = _load_apart(builder, address, step, narrow, count)
             else:
                 bits = _load_few(builder, pointer, few, narrow)
-            state = kept.of(context, builder, bits, where, rule)
+            state = pool.of(context, builder, bits, where, rule)
             if few is not None:
                 state = _selected(builder, few.mask, state, padding)
             builder.store(_joined(builder, state, builder.load(best)), best)
 
         _rounds(builder, rounds, join_row)
         found = builder.load(best)
-        if not kept.sums:
+        if not pool.sums:
             _store_states(builder, found, place)
             return
         with builder.if_else(fresh) as (then, otherwise):
@@ -253,7 +253,7 @@ def _join_rows_of(
     counts = planes.count, lines.count, rows.columns
 
     def strips(rounds: Any) -> None:
-        halves = not kept.positions and not apart  # `steps` are those of a whole vector
+        halves = not pool.positions and not apart  # `steps` are those of a whole vector
         _runs(context, builder, whole, *counts, partial(strip, rounds), halves)
 
     if apart:

@@ -73,20 +73,20 @@ def _spread_states(
 ) -> Any:
     """The states of contiguous elements in so many vectors: in lanes that are in use, and padding in others."""
 
-    kept = kind.state
+    pool = kind.state
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         line, source, table, count = values[:4]
-        vector = _vector(kept.type)
-        narrow = ir.VectorType(kept.element, vector.count)
-        rule = kept.rule(builder, signature, values)
-        lowest = _splat(builder, kept.lowest(builder, rule), vector)
+        vector = _vector(pool.type)
+        narrow = ir.VectorType(pool.element, vector.count)
+        rule = pool.rule(builder, signature, values)
+        lowest = _splat(builder, pool.lowest(builder, rule), vector)
         with cgutils.for_range(builder, count) as loop:
             used, first, offset = _entry_of(builder, table, loop.index, vector.count)
             pointer = _pointer(builder, source, offset)
             _prefetch(builder, builder.gep(pointer, [offset.type(AHEAD)]), 2)
             bits = _moved(builder, "expand", _masked_load(builder, pointer, first, narrow), used)
-            state = kept.of(context, builder, bits, None, rule)
+            state = pool.of(context, builder, bits, None, rule)
             state = _joined(builder, state, lowest)
             state = builder.select(used, state, _padding_state(vector))
             place = builder.mul(loop.index, loop.index.type(VECTOR_BYTES))

@@ -115,26 +115,26 @@ def _read_positions(
 
     What the next vector of planes has is fetched (0.65 to 1 of the time).
     """
-    kept = kind.state
+    pool = kind.state
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         target, part = cgutils.unpack_tuple(builder, values[0])
         source = values[1]
         where = Positions(*cgutils.unpack_tuple(builder, values[2]))
-        rule = kept.rule(builder, signature, values)
-        vector = _vector(kept.element)
+        rule = pool.rule(builder, signature, values)
+        vector = _vector(pool.element)
         unit = _unit(vector)
-        lowest = _splat(builder, kept.lowest(builder, rule), _vector(kept.type))
+        lowest = _splat(builder, pool.lowest(builder, rule), _vector(pool.type))
         i64 = target.type
-        size, element_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
+        size, element_bytes = i64(VECTOR_BYTES), i64(pool.element.width // 8)
         next_source = builder.add(source, builder.mul(where.plane_step, i64(vector.count)))
 
         def store(bits: Any, number: Any) -> None:
-            lanes = vector.count // _state_parts(kept)
-            for k in range(_state_parts(kept)):
+            lanes = vector.count // _state_parts(pool)
+            for k in range(_state_parts(pool)):
                 some = _lanes_from(builder, bits, k * lanes, lanes)
-                state = kept.of(context, builder, some, None, rule)
-                if not kept.sums:
+                state = pool.of(context, builder, some, None, rule)
+                if not pool.sums:
                     state = _joined(builder, state, lowest)
                 _store(builder, state, _place(builder, target, (number, size), (i64(k), part)))
 
@@ -160,21 +160,21 @@ def _read_positions(
 
 
 def _store_tile(
-    builder: Any, values: Any, kept: PoolState, finish: Callable[[Any, Any], Any]
+    builder: Any, values: Any, pool: PoolState, finish: Callable[[Any, Any], Any]
 ) -> None:
     """Store what `finish(states, number)` makes of a vector of states of a position."""
     target = values[0]
     source, part = cgutils.unpack_tuple(builder, values[1])
     where = Positions(*cgutils.unpack_tuple(builder, values[2]))
-    vector, states = _vector(kept.element), _vector(kept.type)
+    vector, states = _vector(pool.element), _vector(pool.type)
     unit = _unit(vector)
     i64 = target.type
-    size, element_bytes = i64(VECTOR_BYTES), i64(kept.element.width // 8)
+    size, element_bytes = i64(VECTOR_BYTES), i64(pool.element.width // 8)
 
     def elements(number: Any) -> Any:
         places = [
             _place(builder, source, (number, size), (i64(k), part))
-            for k in range(_state_parts(kept))
+            for k in range(_state_parts(pool))
         ]
         return _side_by_side(
             builder, [finish(_load(builder, place, states), number) for place in places]
@@ -224,23 +224,23 @@ def transposed_sums(
 
     Sums that are divided are so by that of `divisors` which is their position's.
     """
-    kept = kind.state
+    pool = kind.state
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
 
         def finish(sums: Any, number: Any) -> Any:
-            if kept.divided:
-                place = _place(builder, values[3], (number, number.type(kept.bytes)))
-                divisor = _load(builder, place, kept.type)
+            if pool.divided:
+                place = _place(builder, values[3], (number, number.type(pool.bytes)))
+                divisor = _load(builder, place, pool.type)
                 sums = builder.fdiv(sums, _splat(builder, divisor, sums.type))
-            value, unsafe = kept.finished(context, builder, sums, values[-1])
+            value, unsafe = pool.finished(context, builder, sums, values[-1])
             if unsafe is not None:
                 some = builder.or_(builder.load(doubtful), _any(builder, unsafe))
                 builder.store(some, doubtful)
-            return _nearest_bits(context, builder, value, kept)
+            return _nearest_bits(context, builder, value, pool)
 
-        _store_tile(builder, values, kept, finish)
+        _store_tile(builder, values, pool, finish)
         return builder.load(doubtful)
 
     i64 = types.int64

@@ -71,7 +71,7 @@ def _sum(first, box, axes, total, p, top, sums, kind):
             add_run(sums, place, n, top, power, kind)
             continue
         for i in range(n):
-            value = load_float(kind, place + i * step)
+            value = load_float(place + i * step, kind)
             if p > 0:
                 value = (abs(value) / top) ** p
             result, lost = _plus(result, lost, value)
@@ -104,7 +104,7 @@ def window_norm(first, box, axes, total, p, sums, kind):
             top = max(top, value)
             continue
         for i in range(n):
-            value = abs(load_float(kind, place + i * step))
+            value = abs(load_float(place + i * step, kind))
             if math.isnan(value):
                 return value
             top = max(top, value)
@@ -131,7 +131,7 @@ def _add_columns(totals, losses, first, box, axes, rows, columns, step, p, kind)
     for row in range(rows):
         place = first + element_at(box, axes - 1, row)[0]
         for i in range(columns):
-            value = load_float(kind, place + i * step)
+            value = load_float(place + i * step, kind)
             totals[i], losses[i] = _plus(totals[i], losses[i], _added(value, int(p)))
 
 
