@@ -14,17 +14,20 @@ from target import _target_has
 EXP_SCALE = 2.0**64  # _exp's results bear this factor, so that none of them is subnormal
 LOWEST = {32: -(2.0**128 - 2.0**104), 64: -1.7976931348623157e308}  # finite numbers, by width
 
-# By the vector's width: least argument of exp that does not round to 0, ln 2 in two parts (the first with so few
-# bits that its multiples are exact), the width of the mantissa and the bias; exp(r) = 1 + r * polynomial, of a degree
-# less for 16-bit elements (its error, 9e-8, is little beside half an ulp: 1.05 times as fast); the polynomial of log
-# (as in FreeBSD's msun).
+# By the vector's width: bits of the mantissa, and the bias of the exponent.
+_MANTISSA = {32: 23, 64: 52}
+_BIAS = {32: 127, 64: 1023}
+# By the vector's width: the least argument of exp that does not round to 0, and ln 2 in two parts, the first with so
+# few bits that its multiples are exact.
 _EXP = {
-    32: (-104.0, 0.693359375, -2.12194440e-4, 127, 23),
-    64: (-745.5, 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1023, 52),
+    32: (-104.0, 0.693359375, -2.12194440e-4),
+    64: (-745.5, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
 }
 _POWER_FROM, _POWER_TO = -708.0, 709.0  # exp of what is between them is a normal float64
 _LOG2_E = 1.4426950408889634
 _LN2 = 0.693147182464599609375  # rounded to float32, with an error of 2**-29
+# By the element's width: exp(r) = 1 + r * polynomial, for 16 bits of a degree less, whose error, 9e-8, is little beside
+# half an ulp (1.05 times as fast).
 _EXP_TERMS = {
     16: (
         0.9999997019767761,
@@ -62,6 +65,12 @@ _ROOT_TERMS = (1.0, 0.5000161528587341, 0.16666717827320099)  # exp(r) = 1 + r *
 # much of rounding, is little beside half an ulp of 16 bits; a multiplication less than a polynomial (0.93 of the time).
 _SQUARE_STEPS = 46
 _SQUARE = (0.9999477863311768, 0.5018168687820435)
+# By the vector's width: the bits of the root of 1/2, and ln 2 in two parts; then the polynomial of log (as in FreeBSD's
+# msun).
+_LOG = {
+    32: (0x3F3504F3, 6.9313812256e-01, 9.0580006145e-06),
+    64: (0x3FE6A09E667F3BCD, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
+}
 _LOG_TERMS = {
     32: (
         0.66666662693023682,
@@ -172,7 +181,8 @@ def _exp_by_shift(context: Any, builder: Any, d: Any, element: int, raised: int)
     """
     vector = d.type
     width = _width(vector)
-    least, ln2_high, ln2_low, bias, mantissa = _EXP[width]
+    least, ln2_high, ln2_low = _EXP[width]
+    bias, mantissa = _BIAS[width], _MANTISSA[width]
     integers = ir.VectorType(ir.IntType(width), vector.count)
     vanishes = builder.fcmp_ordered("<", d, _const(vector, least))
     # The low bits of (1.5 * 2**mantissa + i) are the integer i.
@@ -196,15 +206,9 @@ def _log(builder: Any, value: Any) -> Any:
     """log of normal positive numbers; NaN where it is NaN."""
     vector = value.type
     width = _width(vector)
-    _least, _high, _low, _bias, mantissa = _EXP[width]
-    high, low = (
-        (6.9313812256e-01, 9.0580006145e-06)
-        if width == 32
-        else (6.93147180369123816490e-01, 1.90821492927058770002e-10)
-    )
+    (root, high, low), mantissa = _LOG[width], _MANTISSA[width]
     integers = ir.VectorType(ir.IntType(width), vector.count)
     # value = 2**k * m with m in sqrt(1/2) to sqrt(2)
-    root = {23: 0x3F3504F3, 52: 0x3FE6A09E667F3BCD}[mantissa]
     bits = builder.bitcast(value, integers)
     k = builder.ashr(builder.sub(bits, _const(integers, root)), _const(integers, mantissa))
     m = builder.sub(bits, builder.shl(k, _const(integers, mantissa)))

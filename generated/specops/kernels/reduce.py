@@ -1181,16 +1181,19 @@ def _two_sum(builder: Any, a: Any, b: Any, plus: Any = None) -> tuple[Any, Any]:
 EXP_SCALE = 2.0**64  # _exp's results bear this factor, so that none of them is subnormal
 LOWEST = {32: -(2.0**128 - 2.0**104), 64: -1.7976931348623157e308}  # finite numbers, by width
 
-# By the vector's width: least argument of exp that does not round to 0, ln 2 in two parts (the first with so few
-# bits that its multiples are exact), the width of the mantissa and the bias; exp(r) = 1 + r * polynomial, of a degree
-# less for 16-bit elements (its error, 9e-8, is little beside half an ulp: 1.05 times as fast); the polynomial of log
-# (as in FreeBSD's msun).
+# By the vector's width: bits of the mantissa, and the bias of the exponent.
+_MANTISSA = {32: 23, 64: 52}
+_BIAS = {32: 127, 64: 1023}
+# By the vector's width: the least argument of exp that does not round to 0, and ln 2 in two parts, the first with so
+# few bits that its multiples are exact.
 _EXP = {
-    32: (-104.0, 0.693359375, -2.12194440e-4, 127, 23),
-    64: (-745.5, 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1023, 52),
+    32: (-104.0, 0.693359375, -2.12194440e-4),
+    64: (-745.5, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
 }
 _LOG2_E = 1.4426950408889634
 _LN2 = 0.693147182464599609375  # rounded to float32, with an error of 2**-29
+# By the element's width: exp(r) = 1 + r * polynomial, for 16 bits of a degree less, whose error, 9e-8, is little beside
+# half an ulp (1.05 times as fast).
 _EXP_TERMS = {
     16: (
         0.9999997019767761,
@@ -1228,6 +1231,12 @@ _ROOT_TERMS = (1.0, 0.5000161528587341, 0.16666717827320099)  # exp(r) = 1 + r *
 # much of rounding, is little beside half an ulp of 16 bits; a multiplication less than a polynomial (0.93 of the time).
 _SQUARE_STEPS = 46
 _SQUARE = (0.9999477863311768, 0.5018168687820435)
+# By the vector's width: the bits of the root of 1/2, and ln 2 in two parts; then the polynomial of log (as in FreeBSD's
+# msun).
+_LOG = {
+    32: (0x3F3504F3, 6.9313812256e-01, 9.0580006145e-06),
+    64: (0x3FE6A09E667F3BCD, 6.93147180369123816490e-01, 1.90821492927058770002e-10),
+}
 _LOG_TERMS = {
     32: (
         0.66666662693023682,
@@ -1338,7 +1347,8 @@ def _exp_by_shift(context: Any, builder: Any, d: Any, element: int, raised: int)
     """
     vector = d.type
     width = _width(vector)
-    least, ln2_high, ln2_low, bias, mantissa = _EXP[width]
+    least, ln2_high, ln2_low = _EXP[width]
+    bias, mantissa = _BIAS[width], _MANTISSA[width]
     integers = ir.VectorType(ir.IntType(width), vector.count)
     vanishes = builder.fcmp_ordered("<", d, _const(vector, least))
     # The low bits of (1.5 * 2**mantissa + i) are the integer i.
@@ -1362,15 +1372,9 @@ def _log(builder: Any, value: Any) -> Any:
     """log of normal positive numbers; NaN where it is NaN."""
     vector = value.type
     width = _width(vector)
-    _least, _high, _low, _bias, mantissa = _EXP[width]
-    high, low = (
-        (6.9313812256e-01, 9.0580006145e-06)
-        if width == 32
-        else (6.93147180369123816490e-01, 1.90821492927058770002e-10)
-    )
+    (root, high, low), mantissa = _LOG[width], _MANTISSA[width]
     integers = ir.VectorType(ir.IntType(width), vector.count)
     # value = 2**k * m with m in sqrt(1/2) to sqrt(2)
-    root = {23: 0x3F3504F3, 52: 0x3FE6A09E667F3BCD}[mantissa]
     bits = builder.bitcast(value, integers)
     k = builder.ashr(builder.sub(bits, _const(integers, root)), _const(integers, mantissa))
     m = builder.sub(bits, builder.shl(k, _const(integers, mantissa)))
@@ -1541,11 +1545,10 @@ def _unless_zero(builder: Any, bits: Any, value: Any) -> Any:
     return builder.select(zero, ir.Constant(bits.type, None), bits)
 
 
-def _differs(builder: Any, value: Any, constant: float) -> Any:
-    """Bits in which lanes differ from a constant."""
+def _unless_one(builder: Any, value: Any) -> Any:
+    """Bits of lanes, none where the value is 1."""
     bits = _bits_type(value)
-    constant = builder.bitcast(_const(value.type, constant), bits)
-    return builder.xor(builder.bitcast(value, bits), constant)
+    return builder.xor(builder.bitcast(value, bits), builder.bitcast(_const(value.type, 1.0), bits))
 
 
 def _some_set(builder: Any, bits: Any) -> Any:
@@ -1953,7 +1956,7 @@ def _terms_folded(
 
         # As they are where squares come near neither the least nor the greatest double: 0.5 to 0.8 of the time.
         beyond = _unless_zero(builder, _beyond(builder, top, _CALM_POWER), top)
-        bits = builder.or_(beyond, _differs(builder, state[-1], 1.0))
+        bits = builder.or_(beyond, _unless_one(builder, state[-1]))
         plain = [
             *_states_added(context, builder, state[:-1], squared(terms)),
             _const(top.type, 1.0),
@@ -2499,7 +2502,7 @@ def _across_states(context: Any, builder: Any, fold: Fold, states: list[list[Any
             builder,
             states,
             joined,
-            any_of(lambda state: _differs(builder, state[-1], 1.0)),
+            any_of(lambda state: _unless_one(builder, state[-1])),
             1.0,
             lambda a, b, _: _states_added(context, builder, a, b),
         )
@@ -2793,11 +2796,6 @@ def _power_of_two(builder: Any, exponent: Any) -> Any:
     return builder.bitcast(bits, ir.VectorType(_DOUBLE, bits.type.count))
 
 
-def _clamped(builder: Any, value: Any, least: int, most: int) -> Any:
-    low, high = _const(value.type, least), _const(value.type, most)
-    return _lesser(builder, _greater(builder, value, low), high)
-
-
 class _Finish:
     """What becomes of states in the end."""
 
@@ -2825,7 +2823,10 @@ class _Finish:
 
             def scaled() -> list[Any]:
                 value, more = _normalised(builder, mantissa)
-                whole = _clamped(builder, builder.add(exponent, more), -1100, 1100)
+                whole = builder.add(exponent, more)
+                # Beyond these a double is 0 or infinite anyway; halves of them are exponents of normal ones.
+                whole = _greater(builder, whole, _const(whole.type, -1100))
+                whole = _lesser(builder, whole, _const(whole.type, 1100))
                 half = builder.ashr(whole, _const(whole.type, 1))
                 for part in (half, builder.sub(whole, half)):
                     value = builder.fmul(value, _power_of_two(builder, part))

@@ -67,11 +67,6 @@ def _power_of_two(builder: Any, exponent: Any) -> Any:
     return builder.bitcast(bits, ir.VectorType(_DOUBLE, bits.type.count))
 
 
-def _clamped(builder: Any, value: Any, least: int, most: int) -> Any:
-    low, high = _const(value.type, least), _const(value.type, most)
-    return _lesser(builder, _greater(builder, value, low), high)
-
-
 class _Finish:
     """What becomes of states in the end."""
 
@@ -99,7 +94,10 @@ class _Finish:
 
             def scaled() -> list[Any]:
                 value, more = _normalised(builder, mantissa)
-                whole = _clamped(builder, builder.add(exponent, more), -1100, 1100)
+                whole = builder.add(exponent, more)
+                # Beyond these a double is 0 or infinite anyway; halves of them are exponents of normal ones.
+                whole = _greater(builder, whole, _const(whole.type, -1100))
+                whole = _lesser(builder, whole, _const(whole.type, 1100))
                 half = builder.ashr(whole, _const(whole.type, 1))
                 for part in (half, builder.sub(whole, half)):
                     value = builder.fmul(value, _power_of_two(builder, part))

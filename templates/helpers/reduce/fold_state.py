@@ -19,7 +19,7 @@ from llvm import _const, _least_integer, _on_lanes, _width
 from loops import _tree
 from memory import _shuffled, _splat
 from order_key import _mirror
-from seldom import _CALM_POWER, _EXPONENT, _beyond, _differs, _or_else, _unless_zero
+from seldom import _CALM_POWER, _EXPONENT, _beyond, _or_else, _unless_one, _unless_zero
 from target import _zen
 from vectors import _any, _greater
 
@@ -303,7 +303,7 @@ def _terms_folded(
 
         # As they are where squares come near neither the least nor the greatest double: 0.5 to 0.8 of the time.
         beyond = _unless_zero(builder, _beyond(builder, top, _CALM_POWER), top)
-        bits = builder.or_(beyond, _differs(builder, state[-1], 1.0))
+        bits = builder.or_(beyond, _unless_one(builder, state[-1]))
         plain = [
             *_states_added(context, builder, state[:-1], squared(terms)),
             _const(top.type, 1.0),

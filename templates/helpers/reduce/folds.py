@@ -31,7 +31,7 @@ from fold_state import (
 from llvm import _const
 from loops import _tree
 from memory import _load_apart, _pointer, _prefetch, _prefetch_line, _shuffled
-from seldom import _beyond, _differs, _some_set
+from seldom import _beyond, _some_set, _unless_one
 from target import _by_single_rows, _zen
 from vectors import _any, _Extremes, _greater, _strips
 
@@ -421,7 +421,7 @@ def _across_states(context: Any, builder: Any, fold: Fold, states: list[list[Any
             builder,
             states,
             joined,
-            any_of(lambda state: _differs(builder, state[-1], 1.0)),
+            any_of(lambda state: _unless_one(builder, state[-1])),
             1.0,
             lambda a, b, _: _states_added(context, builder, a, b),
         )

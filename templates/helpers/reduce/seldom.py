@@ -31,11 +31,10 @@ def _unless_zero(builder: Any, bits: Any, value: Any) -> Any:
     return builder.select(zero, ir.Constant(bits.type, None), bits)
 
 
-def _differs(builder: Any, value: Any, constant: float) -> Any:
-    """Bits in which lanes differ from a constant."""
+def _unless_one(builder: Any, value: Any) -> Any:
+    """Bits of lanes, none where the value is 1."""
     bits = _bits_type(value)
-    constant = builder.bitcast(_const(value.type, constant), bits)
-    return builder.xor(builder.bitcast(value, bits), constant)
+    return builder.xor(builder.bitcast(value, bits), builder.bitcast(_const(value.type, 1.0), bits))
 
 
 def _some_set(builder: Any, bits: Any) -> Any:
