@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from apart import NEAR_STEPS
 from compiled import inlined
-from memory import NEAR_STEPS, least, most
+from memory import least, most
 from target import by_single_rows, bytes_ahead
 
 AHEAD_OF_COLUMNS = 16384  # bytes fetched ahead, of rows of columns

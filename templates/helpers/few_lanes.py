@@ -8,7 +8,8 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from llvm import _call, _letters, _width
-from memory import _lanes_from, _load, _pointer, _splat, _store
+from memory import _load, _pointer, _splat, _store
+from shuffles import _lanes_from
 from target import _target_has
 
 PAGE_BYTES = 4096  # memory is readable by whole pages, of that many bytes or a multiple

@@ -10,7 +10,8 @@ from typing import Any
 from llvmlite import ir
 
 from llvm import _const
-from memory import _lanes_from, _opaque, _side_by_side
+from memory import _opaque
+from shuffles import _lanes_from, _side_by_side
 from target import _target_has
 
 

@@ -14,13 +14,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from apart import _load_apart
 from compiled import helper
 from few_lanes import _few, _load_few
 from llvm import _least_integer
 from memory import (
     VECTOR_BYTES,
     _load,
-    _load_apart,
     _pointer,
     _prefetch,
     _splat,
@@ -31,8 +31,9 @@ from memory import (
     most,
 )
 from order_key import _order_key, _rule
+from strips import _strips
 from target import _bytes_ahead, _zen
-from vectors import _Extremes, _greater, _greatest_lane, _lane_bits, _strips
+from vectors import _Extremes, _greater, _greatest_lane, _lane_bits
 
 UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
 

@@ -13,8 +13,8 @@ from numba.core import cgutils
 from compiled import inlined
 from few_lanes import _few, _load_short
 from memory import _load, _pointer, _prefetch, most, split
+from strips import _strips
 from target import bytes_ahead
-from vectors import _strips
 
 WRITTEN_OUT = (2, 3, 4)  # rows of planes that are read down without a loop: in 0.5 to 1 of the time
 _PLANE_LANES = 256  # columns of planes whose results are stored together

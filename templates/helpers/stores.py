@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from few_lanes import _store_few
-from memory import _lanes_from, _stream
+from memory import _stream
+from shuffles import _lanes_from
 
 PIECE_BYTES = 16  # that go past the caches at once: arrays begin at multiples of no more
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -9,17 +10,22 @@ from numba.core import cgutils
 
 from few_lanes import _few, _has_masks
 from loops import _prefer_small_code
-from memory import _pointer, _splat
+from memory import _splat
 from vectors import _lesser
 
 WIDEST = 2  # registers of a vector of states, at most
 
 
-def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
-    """A pointer at `address`, so many steps of so many bytes further."""
-    for number, step in steps:
-        address = builder.add(address, builder.mul(number, step))
-    return _pointer(builder, address)
+def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], None]) -> None:
+    """strip(column, count) for each vector of columns; count is None but for the last, a part of one."""
+    i64 = columns.type
+    whole = builder.and_(columns, i64(-lanes))
+    loop = cgutils.for_range_slice(builder, i64(0), whole, i64(lanes), i64)
+    with loop as (column, _):
+        strip(column, None)
+    left = builder.sub(columns, whole)
+    with builder.if_then(builder.icmp_signed(">", left, i64(0))):
+        strip(whole, left)
 
 
 def _runs(

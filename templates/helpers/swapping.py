@@ -10,7 +10,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from few_lanes import _few, _has_masks, _masked_load, _masked_store
-from memory import VECTOR_BYTES, _load, _pointer, _shuffled, _store
+from memory import VECTOR_BYTES, _load, _pointer, _store
+from shuffles import _shuffled
 
 
 @intrinsic

@@ -8,7 +8,8 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from memory import VECTOR_BYTES, _lanes_from, _load, _pointer, _shuffled, _side_by_side, _store
+from memory import VECTOR_BYTES, _load, _pointer, _store
+from shuffles import _lanes_from, _shuffled, _side_by_side
 from vectors import _lesser
 
 UNIT_BYTES = 16  # of a row that are transposed at once: as much as instructions interleave

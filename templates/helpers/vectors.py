@@ -1,8 +1,7 @@
-"""Vectors of integers: strips of columns, the greater and the lesser of two, extremes of floats, wide registers."""
+"""Vectors of integers: the greater and the lesser of two, extremes of floats, masks, wide registers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -12,18 +11,6 @@ from numba.extending import intrinsic
 
 from llvm import _call, _least_integer, _letters
 from memory import _splat
-
-
-def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], None]) -> None:
-    """strip(column, count) for each vector of columns; count is None but for the last, a part of one."""
-    i64 = columns.type
-    whole = builder.and_(columns, i64(-lanes))
-    loop = cgutils.for_range_slice(builder, i64(0), whole, i64(lanes), i64)
-    with loop as (column, _):
-        strip(column, None)
-    left = builder.sub(columns, whole)
-    with builder.if_then(builder.icmp_signed(">", left, i64(0))):
-        strip(whole, left)
 
 
 def _unless(builder: Any, flag: Any, type_: Any) -> Any:

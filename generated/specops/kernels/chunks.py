@@ -30,6 +30,125 @@ def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, fnty, name), arguments)
 
 
+class _Library(JITCodeLibrary):
+    """A chunk's code and that of its helpers, optimised once."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
+class _Part(_Library):
+    """A helper's code, to become part of a chunk's."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+@compiler_machinery.register_pass(mutates_CFG=False, analysis_only=True)
+class _OneType(compiler_machinery.AnalysisPass):
+    """Refuses a variable, or results, of several types: all would have one that holds them, such as a float."""
+
+    _name = f"{__name__}.one_type"
+
+    def __init__(self) -> None:  # abstract there
+        compiler_machinery.AnalysisPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        for block in state.func_ir.blocks.values():
+            for assign in block.find_insts(numba_ir.Assign):
+                target = assign.target
+                found, whole = self._type(state, assign.value), state.typemap[target.name]
+                if found is not None and types.unliteral(found) != types.unliteral(whole):
+                    subject = "a value" if target.is_temp else f"`{target.name}`"
+                    text = f"{subject} is {found} here, and {whole} in {state.func_id.func_name}"
+                    raise errors.TypingError(text, assign.loc)
+        return False
+
+    def _type(self, state: Any, value: Any) -> Any:
+        """Of what is assigned; None for what is taken from an iterator or a tuple, which has its own type."""
+        if isinstance(value, numba_ir.Arg):
+            return state.typemap[f"arg.{value.name}"]
+        if isinstance(value, numba_ir.Var):
+            return state.typemap[value.name]
+        if isinstance(value, numba_ir.Const | numba_ir.Global | numba_ir.FreeVar):
+            return state.typingctx.resolve_value_type(value.value)
+        if value.op == "cast":  # of what is returned
+            return state.typemap[value.value.name]
+        if value.op == "build_tuple":
+            return types.BaseTuple.from_types([state.typemap[item.name] for item in value.items])
+        return getattr(state.calltypes.get(value), "return_type", None)
+
+
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(typed_passes.NativeLowering):
+    """To the code of a chunk."""
+
+    _name = f"{__name__}.chunk_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return bool(super().run_pass(state))
+
+
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(typed_passes.NativeLowering):
+    """To the code of a helper, that callers find by a function which has no machine code."""
+
+    _name = f"{__name__}.helper_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library, state.flags.no_compile = library, True
+        super().run_pass(state)
+        lowered = state["cr"]
+        module, name = lowered.fndesc.lookup_module(), lowered.fndesc.qualname
+        function = _dynfunc.make_function(module, name, "", 0, lowered.env, (library,))
+        state.targetctx.insert_user_function(function, lowered.fndesc, [library])
+        state["cr"] = lowered._replace(cfunc=function)
+        return True
+
+
+def _pipeline(lowering: Any) -> dict[str, Any]:
+    """The option that makes Numba compile so: of versions whose parts these are; others do it in their own way."""
+
+    class Compiler(compiler.CompilerBase):
+        def define_pipelines(self) -> list[Any]:
+            passes = compiler_machinery.PassManager("specops")
+            for each in (
+                untyped_passes.TranslateByteCode,
+                untyped_passes.FixupArgs,
+                untyped_passes.IRProcessing,
+                untyped_passes.DeadBranchPrune,
+                typed_passes.NopythonTypeInference,
+                _OneType,
+                typed_passes.IRLegalization,
+                lowering,
+                typed_passes.NoPythonBackend,
+            ):
+                passes.add_pass(each, each.__name__)
+            passes.finalize()
+            return [passes]
+
+    return {"pipeline_class": Compiler} if version_info.short == (0, 68) else {}
+
+
+# Called by their addresses or by other compiled code: without entries from Python and C there is less to compile.
+_OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
+# Called from Python.
+launcher = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS | {"no_cpython_wrapper": False})
+# What a thread begins with, which calls it as C does.
+starter = njit(**_pipeline(_Lowering), **_OPTIONS | {"no_cfunc_wrapper": False})
+
+
 def _is_arm(context: Any) -> bool:
     """Whether the target is a 64-bit ARM."""
     triple = context.codegen().magic_tuple()[0]
@@ -168,125 +287,6 @@ def unlock(_context: Any, function: Any, lock: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), codegen
-
-
-class _Library(JITCodeLibrary):
-    """A chunk's code and that of its helpers, optimised once."""
-
-    def _optimize_functions(self, module: Any) -> None:
-        module.data_layout = self._codegen._data_layout
-
-    def _optimize_final_module(self) -> None:
-        passes, builder = self._codegen._module_pass_manager()
-        passes.run(self._final_module, builder)
-
-
-class _Part(_Library):
-    """A helper's code, to become part of a chunk's."""
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalized = True
-
-
-@compiler_machinery.register_pass(mutates_CFG=False, analysis_only=True)
-class _OneType(compiler_machinery.AnalysisPass):
-    """Refuses a variable, or results, of several types: all would have one that holds them, such as a float."""
-
-    _name = f"{__name__}.one_type"
-
-    def __init__(self) -> None:  # abstract there
-        compiler_machinery.AnalysisPass.__init__(self)
-
-    def run_pass(self, state: Any) -> bool:
-        for block in state.func_ir.blocks.values():
-            for assign in block.find_insts(numba_ir.Assign):
-                target = assign.target
-                found, whole = self._type(state, assign.value), state.typemap[target.name]
-                if found is not None and types.unliteral(found) != types.unliteral(whole):
-                    subject = "a value" if target.is_temp else f"`{target.name}`"
-                    text = f"{subject} is {found} here, and {whole} in {state.func_id.func_name}"
-                    raise errors.TypingError(text, assign.loc)
-        return False
-
-    def _type(self, state: Any, value: Any) -> Any:
-        """Of what is assigned; None for what is taken from an iterator or a tuple, which has its own type."""
-        if isinstance(value, numba_ir.Arg):
-            return state.typemap[f"arg.{value.name}"]
-        if isinstance(value, numba_ir.Var):
-            return state.typemap[value.name]
-        if isinstance(value, numba_ir.Const | numba_ir.Global | numba_ir.FreeVar):
-            return state.typingctx.resolve_value_type(value.value)
-        if value.op == "cast":  # of what is returned
-            return state.typemap[value.value.name]
-        if value.op == "build_tuple":
-            return types.BaseTuple.from_types([state.typemap[item.name] for item in value.items])
-        return getattr(state.calltypes.get(value), "return_type", None)
-
-
-@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
-class _Lowering(typed_passes.NativeLowering):
-    """To the code of a chunk."""
-
-    _name = f"{__name__}.chunk_lowering"
-
-    def run_pass(self, state: Any) -> bool:
-        state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
-        return bool(super().run_pass(state))
-
-
-@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
-class _PartLowering(typed_passes.NativeLowering):
-    """To the code of a helper, that callers find by a function which has no machine code."""
-
-    _name = f"{__name__}.helper_lowering"
-
-    def run_pass(self, state: Any) -> bool:
-        library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library, state.flags.no_compile = library, True
-        super().run_pass(state)
-        lowered = state["cr"]
-        module, name = lowered.fndesc.lookup_module(), lowered.fndesc.qualname
-        function = _dynfunc.make_function(module, name, "", 0, lowered.env, (library,))
-        state.targetctx.insert_user_function(function, lowered.fndesc, [library])
-        state["cr"] = lowered._replace(cfunc=function)
-        return True
-
-
-def _pipeline(lowering: Any) -> dict[str, Any]:
-    """The option that makes Numba compile so: of versions whose parts these are; others do it in their own way."""
-
-    class Compiler(compiler.CompilerBase):
-        def define_pipelines(self) -> list[Any]:
-            passes = compiler_machinery.PassManager("specops")
-            for each in (
-                untyped_passes.TranslateByteCode,
-                untyped_passes.FixupArgs,
-                untyped_passes.IRProcessing,
-                untyped_passes.DeadBranchPrune,
-                typed_passes.NopythonTypeInference,
-                _OneType,
-                typed_passes.IRLegalization,
-                lowering,
-                typed_passes.NoPythonBackend,
-            ):
-                passes.add_pass(each, each.__name__)
-            passes.finalize()
-            return [passes]
-
-    return {"pipeline_class": Compiler} if version_info.short == (0, 68) else {}
-
-
-# Called by their addresses or by other compiled code: without entries from Python and C there is less to compile.
-_OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
-# Called from Python.
-launcher = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS | {"no_cpython_wrapper": False})
-# What a thread begins with, which calls it as C does.
-starter = njit(**_pipeline(_Lowering), **_OPTIONS | {"no_cfunc_wrapper": False})
 
 
 SIGNATURE = types.void(*(types.int64,) * 6)  # of a chunk

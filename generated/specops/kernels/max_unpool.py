@@ -171,10 +171,6 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
 
 
-# Elements, by which others lie apart, that are so few that they are picked out of whole vectors.
-NEAR_STEPS = (1, 2, 3, 4)
-
-
 def _chosen(sign: str) -> Any:
     """An intrinsic that takes the first of two int64 where it stands so to the second, else the second.
 

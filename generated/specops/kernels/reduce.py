@@ -76,57 +76,6 @@ def _letters(type_: Any) -> str:
     return f"{lanes}{'f' if _is_float(type_) else 'i'}{_width(type_)}"
 
 
-def _is_arm(context: Any) -> bool:
-    """Whether the target is a 64-bit ARM."""
-    triple = context.codegen().magic_tuple()[0]
-    return bool(triple.startswith(("aarch64", "arm64")))
-
-
-def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
-    """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
-    features = context.codegen().magic_tuple()[2]
-    return f"+{feature}" in features.split(",") or (on_arm and _is_arm(context))
-
-
-def _zen(context: Any) -> int:
-    """The generation of a Zen, 0 for any other processor."""
-    generation = context.codegen().magic_tuple()[1].partition("znver")[2]
-    return int(generation) if generation.isdecimal() else 0
-
-
-def _bytes_ahead(context: Any) -> int:
-    """How far ahead memory that is read in order is fetched; on Zen 5 twice as far takes 0.7 to 0.95 of the time."""
-    return 16384 if _zen(context) >= 5 else 8192
-
-
-@intrinsic
-def bytes_ahead(_context: Any) -> Any:
-    """See _bytes_ahead; a constant."""
-
-    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(_bytes_ahead(context))
-
-    return types.int64(), codegen
-
-
-def _by_single_rows(context: Any) -> bool:
-    """Whether rows of columns that adjoin had better be read one by one, in the order of memory, beyond the caches.
-
-    On Zen 5 0.7 to 0.9 of the time, in its caches 1.0 to 1.3.
-    """
-    return _zen(context) >= 5
-
-
-@intrinsic
-def by_single_rows(_context: Any) -> Any:
-    """See _by_single_rows; a constant."""
-
-    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(1)(_by_single_rows(context))
-
-    return types.boolean(), codegen
-
-
 class _Library(JITCodeLibrary):
     """A chunk's code and that of its helpers, optimised once."""
 
@@ -287,111 +236,6 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
 
 
-# Elements, by which others lie apart, that are so few that they are picked out of whole vectors.
-NEAR_STEPS = (1, 2, 3, 4)
-
-
-def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
-    """The lanes of a, then b, that have these numbers."""
-    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
-    return builder.shuffle_vector(a, b, numbers)
-
-
-def _side_by_side(builder: Any, parts: list[Any]) -> Any:
-    """Vectors of as many lanes, a power of 2 of them, as one."""
-    while len(parts) > 1:
-        order = list(range(2 * parts[0].type.count))
-        pairs = zip(parts[::2], parts[1::2], strict=True)
-        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
-    return parts[0]
-
-
-def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
-    """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
-    lanes = vectors[0].type.count
-    value, order = vectors[0], places
-    for number, vector in enumerate(vectors[1:], 1):
-        begin = number * lanes
-        # Those before have what comes before this one, each element in its lane.
-        order = [
-            lane if place < begin else lanes + min(place - begin, lanes - 1)
-            for lane, place in zip(order, places, strict=True)
-        ]
-        value = _shuffled(builder, value, vector, order)
-        order = list(range(lanes))
-    return value
-
-
-def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
-    """So many lanes from number `first` on."""
-    undefined = ir.Constant(vector.type, ir.Undefined)
-    return _shuffled(builder, vector, undefined, list(range(first, first + count)))
-
-
-def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
-    """A vector of elements that lie `step` elements apart; nothing before the first or behind the last is read."""
-    lanes = vector.count
-    wanted = [step * lane for lane in range(lanes)]
-    begins = [min(part * lanes, wanted[-1] - lanes + 1) for part in range(step)]
-    pointer = builder.inttoptr(address, vector.element.as_pointer())
-    parts = [_load(builder, builder.gep(pointer, [ir.IntType(32)(n)]), vector) for n in begins]
-    # The last part begins earlier than behind the one before it.
-    places = [at // lanes * lanes + at - begins[at // lanes] for at in wanted]
-    return _collected(builder, parts, places)
-
-
-def _pointers(builder: Any, address: Any, step: Any, count: Any, vector: Any) -> list[Any]:
-    """One pointer for each lane, `step` bytes apart; the lanes behind the first `count` repeat the last of these.
-
-    One access for each lane is twice as fast as a masked gather or scatter instruction, and needs no branches.
-    """
-    pointers = []
-    for lane in range(vector.count):
-        if lane:
-            further = builder.add(address, step)
-            if count is not None:
-                inside = builder.icmp_signed("<", ir.IntType(64)(lane), count)
-                further = builder.select(inside, further, address)
-            address = further
-        pointers.append(builder.inttoptr(address, vector.element.as_pointer()))
-    return pointers
-
-
-def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) -> Any:
-    """As _load_apart, an element after the other."""
-    value = ir.Constant(vector, ir.Undefined)
-    for lane, pointer in enumerate(_pointers(builder, address, step, count, vector)):
-        element = builder.load(pointer, align=1)
-        value = builder.insert_element(value, element, ir.IntType(32)(lane))
-    return value
-
-
-def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any = None) -> Any:
-    """The elements at address, address + step, ..: a whole vector, or the first `count`; other lanes repeat the last.
-
-    Of a whole vector, elements that lie near to each other are picked out of all that lies between the first and the
-    last: 0.2 to 0.7 of the time. Others are loaded one by one.
-    """
-    if count is not None:
-        return _one_by_one(builder, address, step, vector, count)
-    size = _width(vector) // 8
-    value = cgutils.alloca_once(builder, vector)
-
-    def choose(steps: tuple[int, ...]) -> None:
-        if not steps:
-            builder.store(_one_by_one(builder, address, step, vector, None), value)
-            return
-        near = builder.icmp_signed("==", step, step.type(steps[0] * size))
-        with builder.if_else(near) as (then, otherwise):
-            with then:
-                builder.store(_picked(builder, address, steps[0], vector), value)
-            with otherwise:
-                choose(steps[1:])
-
-    choose(NEAR_STEPS)
-    return builder.load(value)
-
-
 def _opaque(builder: Any, value: Any) -> Any:
     """An integer, or a vector of 256 bits at most, in a register of x86, whose contents LLVM does not know."""
     kind = "r" if isinstance(value.type, ir.IntType) else "x"
@@ -537,6 +381,162 @@ def release(_context: Any, address: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64), codegen
+
+
+def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
+    """The lanes of a, then b, that have these numbers."""
+    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
+    return builder.shuffle_vector(a, b, numbers)
+
+
+def _side_by_side(builder: Any, parts: list[Any]) -> Any:
+    """Vectors of as many lanes, a power of 2 of them, as one."""
+    while len(parts) > 1:
+        order = list(range(2 * parts[0].type.count))
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
+    return parts[0]
+
+
+def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
+    """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
+    lanes = vectors[0].type.count
+    value, order = vectors[0], places
+    for number, vector in enumerate(vectors[1:], 1):
+        begin = number * lanes
+        # Those before have what comes before this one, each element in its lane.
+        order = [
+            lane if place < begin else lanes + min(place - begin, lanes - 1)
+            for lane, place in zip(order, places, strict=True)
+        ]
+        value = _shuffled(builder, value, vector, order)
+        order = list(range(lanes))
+    return value
+
+
+def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
+    """So many lanes from number `first` on."""
+    undefined = ir.Constant(vector.type, ir.Undefined)
+    return _shuffled(builder, vector, undefined, list(range(first, first + count)))
+
+
+# Steps, in elements, so short that elements are picked out of whole vectors.
+NEAR_STEPS = (1, 2, 3, 4)
+
+
+def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
+    """A vector of elements that lie `step` elements apart; nothing before the first or behind the last is read."""
+    lanes = vector.count
+    wanted = [step * lane for lane in range(lanes)]
+    begins = [min(part * lanes, wanted[-1] - lanes + 1) for part in range(step)]
+    pointer = builder.inttoptr(address, vector.element.as_pointer())
+    parts = [_load(builder, builder.gep(pointer, [ir.IntType(32)(n)]), vector) for n in begins]
+    # The last part begins earlier than behind the one before it.
+    places = [at // lanes * lanes + at - begins[at // lanes] for at in wanted]
+    return _collected(builder, parts, places)
+
+
+def _pointers(builder: Any, address: Any, step: Any, count: Any, vector: Any) -> list[Any]:
+    """One pointer for each lane, `step` bytes apart; the lanes behind the first `count` repeat the last of these.
+
+    One access for each lane is twice as fast as a masked gather or scatter instruction, and needs no branches.
+    """
+    pointers = []
+    for lane in range(vector.count):
+        if lane:
+            further = builder.add(address, step)
+            if count is not None:
+                inside = builder.icmp_signed("<", ir.IntType(64)(lane), count)
+                further = builder.select(inside, further, address)
+            address = further
+        pointers.append(builder.inttoptr(address, vector.element.as_pointer()))
+    return pointers
+
+
+def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) -> Any:
+    """As _load_apart, an element after the other."""
+    value = ir.Constant(vector, ir.Undefined)
+    for lane, pointer in enumerate(_pointers(builder, address, step, count, vector)):
+        element = builder.load(pointer, align=1)
+        value = builder.insert_element(value, element, ir.IntType(32)(lane))
+    return value
+
+
+def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any = None) -> Any:
+    """The elements at address, address + step, ..: a whole vector, or the first `count`; other lanes repeat the last.
+
+    Of a whole vector, elements that lie near to each other are picked out of all that lies between the first and the
+    last: 0.2 to 0.7 of the time. Others are loaded one by one.
+    """
+    if count is not None:
+        return _one_by_one(builder, address, step, vector, count)
+    size = _width(vector) // 8
+    value = cgutils.alloca_once(builder, vector)
+
+    def choose(steps: tuple[int, ...]) -> None:
+        if not steps:
+            builder.store(_one_by_one(builder, address, step, vector, None), value)
+            return
+        near = builder.icmp_signed("==", step, step.type(steps[0] * size))
+        with builder.if_else(near) as (then, otherwise):
+            with then:
+                builder.store(_picked(builder, address, steps[0], vector), value)
+            with otherwise:
+                choose(steps[1:])
+
+    choose(NEAR_STEPS)
+    return builder.load(value)
+
+
+def _is_arm(context: Any) -> bool:
+    """Whether the target is a 64-bit ARM."""
+    triple = context.codegen().magic_tuple()[0]
+    return bool(triple.startswith(("aarch64", "arm64")))
+
+
+def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
+    """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
+    features = context.codegen().magic_tuple()[2]
+    return f"+{feature}" in features.split(",") or (on_arm and _is_arm(context))
+
+
+def _zen(context: Any) -> int:
+    """The generation of a Zen, 0 for any other processor."""
+    generation = context.codegen().magic_tuple()[1].partition("znver")[2]
+    return int(generation) if generation.isdecimal() else 0
+
+
+def _bytes_ahead(context: Any) -> int:
+    """How far ahead memory that is read in order is fetched; on Zen 5 twice as far takes 0.7 to 0.95 of the time."""
+    return 16384 if _zen(context) >= 5 else 8192
+
+
+@intrinsic
+def bytes_ahead(_context: Any) -> Any:
+    """See _bytes_ahead; a constant."""
+
+    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(_bytes_ahead(context))
+
+    return types.int64(), codegen
+
+
+def _by_single_rows(context: Any) -> bool:
+    """Whether rows of columns that adjoin had better be read one by one, in the order of memory, beyond the caches.
+
+    On Zen 5 0.7 to 0.9 of the time, in its caches 1.0 to 1.3.
+    """
+    return _zen(context) >= 5
+
+
+@intrinsic
+def by_single_rows(_context: Any) -> Any:
+    """See _by_single_rows; a constant."""
+
+    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(1)(_by_single_rows(context))
+
+    return types.boolean(), codegen
 
 
 def _mirror(builder: Any, bits: Any) -> Any:
@@ -769,6 +769,120 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
             pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
 
 
+def _cases(builder: Any, value: Any, cases: tuple[int, ...], body: Any) -> None:
+    """`body(n)` for the one of the cases, an int, that the value is, else for the value itself."""
+    rest = builder.append_basic_block("rest")
+    end = builder.append_basic_block("end")
+    switch = builder.switch(value, rest)
+    for n in cases:
+        block = builder.append_basic_block(f"of_{n}")
+        switch.add_case(value.type(n), block)
+        builder.position_at_end(block)
+        body(n)
+        builder.branch(end)
+    builder.position_at_end(rest)
+    body(value)
+    builder.branch(end)
+    builder.position_at_end(end)
+
+
+def _tree(items: range, leaf: Callable[[int], Any], operation: Callable[[Any, Any], Any]) -> Any:
+    """Pairs first, then pairs of these: errors and waiting grow with the logarithm."""
+    if len(items) == 1:
+        return leaf(items[0])
+    half = len(items) // 2
+    a, b = (_tree(part, leaf, operation) for part in (items[:half], items[half:]))
+    return operation(a, b)
+
+
+WORD_LANES = 64  # that a vector has at most: as many as a word has bits
+
+
+def _any(builder: Any, mask: Any) -> Any:
+    """Whether a lane is True."""
+    bits = builder.bitcast(mask, ir.IntType(mask.type.count))
+    return builder.icmp_unsigned("!=", bits, bits.type(0))
+
+
+def _greater(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _lesser(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.icmp_signed("<", a, b), a, b)
+
+
+class _Extremes:
+    """The greatest signed, the greatest unsigned and the least unsigned of vectors of floats' bits, lane by lane.
+
+    They tell the greatest float, and the least, for 3 operations an element instead of the 8 of an order key.
+    """
+
+    def __init__(self, builder: Any, bits: Any) -> None:
+        self._builder = builder
+        self._variables = [cgutils.alloca_once_value(builder, bits) for _ in range(3)]
+
+    def more(self, rows: list[Any]) -> None:
+        """Take the bits of more vectors."""
+        builder = self._builder
+        signed, unsigned, least = (builder.load(variable) for variable in self._variables)
+        for bits in rows:
+            signed = _greater(builder, bits, signed)
+            above = builder.icmp_unsigned(">", bits, unsigned)
+            unsigned = builder.select(above, bits, unsigned)
+            below = builder.icmp_unsigned("<", bits, least)
+            least = builder.select(below, bits, least)
+        for variable, value in zip(self._variables, (signed, unsigned, least), strict=True):
+            builder.store(value, variable)
+
+    def greatest(self, flip: Any, inf: Any) -> tuple[Any, Any]:
+        """The bits of the greatest float (of the least, where `flip` is not 0) if none is NaN, and whether one is.
+
+        The greatest float has the greatest signed bits if any is positive, else the least unsigned ones. The least
+        float has the greatest unsigned bits if any is negative, else the least ones, too.
+        """
+        builder = self._builder
+        signed, unsigned, least = (builder.load(variable) for variable in self._variables)
+        flip, inf = (_splat(builder, value, signed.type) for value in (flip, inf))
+        zero = ir.Constant(signed.type, None)
+        bits = builder.select(builder.icmp_signed("!=", flip, zero), unsigned, signed)
+        found = builder.icmp_signed(">=", builder.xor(bits, flip), zero)
+        bits = builder.select(found, bits, least)
+        sign = _least_integer(signed.type)
+        positive = builder.icmp_signed(">", signed, inf)
+        negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
+        return bits, _any(builder, builder.or_(positive, negative))
+
+
+@intrinsic
+def prefer_wide_vectors(_context: Any) -> Any:
+    """Compile the calling function, kept apart, to 512-bit vectors where there are any: LLVM prefers 256 bits."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        attributes = builder.function.attributes
+        attributes.add("noinline")  # else the caller's attributes win
+        # llvmlite's own method knows no such name.
+        set.add(attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+WIDEST = 2  # registers of a vector of states, at most
+
+
+def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], None]) -> None:
+    """strip(column, count) for each vector of columns; count is None but for the last, a part of one."""
+    i64 = columns.type
+    whole = builder.and_(columns, i64(-lanes))
+    loop = cgutils.for_range_slice(builder, i64(0), whole, i64(lanes), i64)
+    with loop as (column, _):
+        strip(column, None)
+    left = builder.sub(columns, whole)
+    with builder.if_then(builder.icmp_signed(">", left, i64(0))):
+        strip(whole, left)
+
+
 def _like(type_: Any, element: Any) -> Any:
     """`element`, or a vector of as many as `type_` has."""
     return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
@@ -910,32 +1024,6 @@ def _to_16_bits(context: Any, builder: Any, value: Any, half: bool) -> Any:
     return _float_to_half(context, builder, value) if half else _float_to_bfloat(builder, value)
 
 
-def _cases(builder: Any, value: Any, cases: tuple[int, ...], body: Any) -> None:
-    """`body(n)` for the one of the cases, an int, that the value is, else for the value itself."""
-    rest = builder.append_basic_block("rest")
-    end = builder.append_basic_block("end")
-    switch = builder.switch(value, rest)
-    for n in cases:
-        block = builder.append_basic_block(f"of_{n}")
-        switch.add_case(value.type(n), block)
-        builder.position_at_end(block)
-        body(n)
-        builder.branch(end)
-    builder.position_at_end(rest)
-    body(value)
-    builder.branch(end)
-    builder.position_at_end(end)
-
-
-def _tree(items: range, leaf: Callable[[int], Any], operation: Callable[[Any, Any], Any]) -> Any:
-    """Pairs first, then pairs of these: errors and waiting grow with the logarithm."""
-    if len(items) == 1:
-        return leaf(items[0])
-    half = len(items) // 2
-    a, b = (_tree(part, leaf, operation) for part in (items[:half], items[half:]))
-    return operation(a, b)
-
-
 PIECE_BYTES = 16  # that go past the caches at once: arrays begin at multiples of no more
 
 
@@ -964,91 +1052,6 @@ def _store_past(builder: Any, value: Any, start: Any, first: Any, few: Any, past
                 _stream(builder, _lanes_from(builder, value, lane, lanes), piece, PIECE_BYTES)
         with otherwise:
             _store_lanes(builder, value, start, first, None)
-
-
-def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], None]) -> None:
-    """strip(column, count) for each vector of columns; count is None but for the last, a part of one."""
-    i64 = columns.type
-    whole = builder.and_(columns, i64(-lanes))
-    loop = cgutils.for_range_slice(builder, i64(0), whole, i64(lanes), i64)
-    with loop as (column, _):
-        strip(column, None)
-    left = builder.sub(columns, whole)
-    with builder.if_then(builder.icmp_signed(">", left, i64(0))):
-        strip(whole, left)
-
-
-WORD_LANES = 64  # that a vector has at most: as many as a word has bits
-
-
-def _any(builder: Any, mask: Any) -> Any:
-    """Whether a lane is True."""
-    bits = builder.bitcast(mask, ir.IntType(mask.type.count))
-    return builder.icmp_unsigned("!=", bits, bits.type(0))
-
-
-def _greater(builder: Any, a: Any, b: Any) -> Any:
-    return builder.select(builder.icmp_signed(">", a, b), a, b)
-
-
-def _lesser(builder: Any, a: Any, b: Any) -> Any:
-    return builder.select(builder.icmp_signed("<", a, b), a, b)
-
-
-class _Extremes:
-    """The greatest signed, the greatest unsigned and the least unsigned of vectors of floats' bits, lane by lane.
-
-    They tell the greatest float, and the least, for 3 operations an element instead of the 8 of an order key.
-    """
-
-    def __init__(self, builder: Any, bits: Any) -> None:
-        self._builder = builder
-        self._variables = [cgutils.alloca_once_value(builder, bits) for _ in range(3)]
-
-    def more(self, rows: list[Any]) -> None:
-        """Take the bits of more vectors."""
-        builder = self._builder
-        signed, unsigned, least = (builder.load(variable) for variable in self._variables)
-        for bits in rows:
-            signed = _greater(builder, bits, signed)
-            above = builder.icmp_unsigned(">", bits, unsigned)
-            unsigned = builder.select(above, bits, unsigned)
-            below = builder.icmp_unsigned("<", bits, least)
-            least = builder.select(below, bits, least)
-        for variable, value in zip(self._variables, (signed, unsigned, least), strict=True):
-            builder.store(value, variable)
-
-    def greatest(self, flip: Any, inf: Any) -> tuple[Any, Any]:
-        """The bits of the greatest float (of the least, where `flip` is not 0) if none is NaN, and whether one is.
-
-        The greatest float has the greatest signed bits if any is positive, else the least unsigned ones. The least
-        float has the greatest unsigned bits if any is negative, else the least ones, too.
-        """
-        builder = self._builder
-        signed, unsigned, least = (builder.load(variable) for variable in self._variables)
-        flip, inf = (_splat(builder, value, signed.type) for value in (flip, inf))
-        zero = ir.Constant(signed.type, None)
-        bits = builder.select(builder.icmp_signed("!=", flip, zero), unsigned, signed)
-        found = builder.icmp_signed(">=", builder.xor(bits, flip), zero)
-        bits = builder.select(found, bits, least)
-        sign = _least_integer(signed.type)
-        positive = builder.icmp_signed(">", signed, inf)
-        negative = builder.icmp_unsigned(">", unsigned, builder.or_(inf, sign))
-        return bits, _any(builder, builder.or_(positive, negative))
-
-
-@intrinsic
-def prefer_wide_vectors(_context: Any) -> Any:
-    """Compile the calling function, kept apart, to 512-bit vectors where there are any: LLVM prefers 256 bits."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-        attributes = builder.function.attributes
-        attributes.add("noinline")  # else the caller's attributes win
-        # llvmlite's own method knows no such name.
-        set.add(attributes, '"prefer-vector-width"="512"')
-        return context.get_dummy_value()
-
-    return types.void(), codegen
 
 
 WRITTEN_OUT = (2, 3, 4)  # rows of planes that are read down without a loop: in 0.5 to 1 of the time

@@ -47,18 +47,6 @@ def _letters(type_: Any) -> str:
     return f"{lanes}{'f' if _is_float(type_) else 'i'}{_width(type_)}"
 
 
-def _is_arm(context: Any) -> bool:
-    """Whether the target is a 64-bit ARM."""
-    triple = context.codegen().magic_tuple()[0]
-    return bool(triple.startswith(("aarch64", "arm64")))
-
-
-def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
-    """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
-    features = context.codegen().magic_tuple()[2]
-    return f"+{feature}" in features.split(",") or (on_arm and _is_arm(context))
-
-
 class _Library(JITCodeLibrary):
     """A chunk's code and that of its helpers, optimised once."""
 
@@ -219,16 +207,6 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
 
 
-# Elements, by which others lie apart, that are so few that they are picked out of whole vectors.
-NEAR_STEPS = (1, 2, 3, 4)
-
-
-def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
-    """The lanes of a, then b, that have these numbers."""
-    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
-    return builder.shuffle_vector(a, b, numbers)
-
-
 def _chosen(sign: str) -> Any:
     """An intrinsic that takes the first of two int64 where it stands so to the second, else the second.
 
@@ -290,6 +268,24 @@ def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(like, types.int64, value), codegen
+
+
+def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
+    """The lanes of a, then b, that have these numbers."""
+    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
+    return builder.shuffle_vector(a, b, numbers)
+
+
+def _is_arm(context: Any) -> bool:
+    """Whether the target is a 64-bit ARM."""
+    triple = context.codegen().magic_tuple()[0]
+    return bool(triple.startswith(("aarch64", "arm64")))
+
+
+def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
+    """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
+    features = context.codegen().magic_tuple()[2]
+    return f"+{feature}" in features.split(",") or (on_arm and _is_arm(context))
 
 
 @intrinsic

@@ -78,57 +78,6 @@ def _letters(type_: Any) -> str:
     return f"{lanes}{'f' if _is_float(type_) else 'i'}{_width(type_)}"
 
 
-def _is_arm(context: Any) -> bool:
-    """Whether the target is a 64-bit ARM."""
-    triple = context.codegen().magic_tuple()[0]
-    return bool(triple.startswith(("aarch64", "arm64")))
-
-
-def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
-    """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
-    features = context.codegen().magic_tuple()[2]
-    return f"+{feature}" in features.split(",") or (on_arm and _is_arm(context))
-
-
-def _zen(context: Any) -> int:
-    """The generation of a Zen, 0 for any other processor."""
-    generation = context.codegen().magic_tuple()[1].partition("znver")[2]
-    return int(generation) if generation.isdecimal() else 0
-
-
-def _bytes_ahead(context: Any) -> int:
-    """How far ahead memory that is read in order is fetched; on Zen 5 twice as far takes 0.7 to 0.95 of the time."""
-    return 16384 if _zen(context) >= 5 else 8192
-
-
-@intrinsic
-def bytes_ahead(_context: Any) -> Any:
-    """See _bytes_ahead; a constant."""
-
-    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(_bytes_ahead(context))
-
-    return types.int64(), codegen
-
-
-def _by_single_rows(context: Any) -> bool:
-    """Whether rows of columns that adjoin had better be read one by one, in the order of memory, beyond the caches.
-
-    On Zen 5 0.7 to 0.9 of the time, in its caches 1.0 to 1.3.
-    """
-    return _zen(context) >= 5
-
-
-@intrinsic
-def by_single_rows(_context: Any) -> Any:
-    """See _by_single_rows; a constant."""
-
-    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(1)(_by_single_rows(context))
-
-    return types.boolean(), codegen
-
-
 class _Library(JITCodeLibrary):
     """A chunk's code and that of its helpers, optimised once."""
 
@@ -294,111 +243,6 @@ def _load(builder: Any, pointer: Any, type_: Any) -> Any:
 def _store(builder: Any, value: Any, pointer: Any) -> None:
     """Store a value at any alignment."""
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
-
-
-# Elements, by which others lie apart, that are so few that they are picked out of whole vectors.
-NEAR_STEPS = (1, 2, 3, 4)
-
-
-def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
-    """The lanes of a, then b, that have these numbers."""
-    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
-    return builder.shuffle_vector(a, b, numbers)
-
-
-def _side_by_side(builder: Any, parts: list[Any]) -> Any:
-    """Vectors of as many lanes, a power of 2 of them, as one."""
-    while len(parts) > 1:
-        order = list(range(2 * parts[0].type.count))
-        pairs = zip(parts[::2], parts[1::2], strict=True)
-        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
-    return parts[0]
-
-
-def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
-    """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
-    lanes = vectors[0].type.count
-    value, order = vectors[0], places
-    for number, vector in enumerate(vectors[1:], 1):
-        begin = number * lanes
-        # Those before have what comes before this one, each element in its lane.
-        order = [
-            lane if place < begin else lanes + min(place - begin, lanes - 1)
-            for lane, place in zip(order, places, strict=True)
-        ]
-        value = _shuffled(builder, value, vector, order)
-        order = list(range(lanes))
-    return value
-
-
-def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
-    """So many lanes from number `first` on."""
-    undefined = ir.Constant(vector.type, ir.Undefined)
-    return _shuffled(builder, vector, undefined, list(range(first, first + count)))
-
-
-def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
-    """A vector of elements that lie `step` elements apart; nothing before the first or behind the last is read."""
-    lanes = vector.count
-    wanted = [step * lane for lane in range(lanes)]
-    begins = [min(part * lanes, wanted[-1] - lanes + 1) for part in range(step)]
-    pointer = builder.inttoptr(address, vector.element.as_pointer())
-    parts = [_load(builder, builder.gep(pointer, [ir.IntType(32)(n)]), vector) for n in begins]
-    # The last part begins earlier than behind the one before it.
-    places = [at // lanes * lanes + at - begins[at // lanes] for at in wanted]
-    return _collected(builder, parts, places)
-
-
-def _pointers(builder: Any, address: Any, step: Any, count: Any, vector: Any) -> list[Any]:
-    """One pointer for each lane, `step` bytes apart; the lanes behind the first `count` repeat the last of these.
-
-    One access for each lane is twice as fast as a masked gather or scatter instruction, and needs no branches.
-    """
-    pointers = []
-    for lane in range(vector.count):
-        if lane:
-            further = builder.add(address, step)
-            if count is not None:
-                inside = builder.icmp_signed("<", ir.IntType(64)(lane), count)
-                further = builder.select(inside, further, address)
-            address = further
-        pointers.append(builder.inttoptr(address, vector.element.as_pointer()))
-    return pointers
-
-
-def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) -> Any:
-    """As _load_apart, an element after the other."""
-    value = ir.Constant(vector, ir.Undefined)
-    for lane, pointer in enumerate(_pointers(builder, address, step, count, vector)):
-        element = builder.load(pointer, align=1)
-        value = builder.insert_element(value, element, ir.IntType(32)(lane))
-    return value
-
-
-def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any = None) -> Any:
-    """The elements at address, address + step, ..: a whole vector, or the first `count`; other lanes repeat the last.
-
-    Of a whole vector, elements that lie near to each other are picked out of all that lies between the first and the
-    last: 0.2 to 0.7 of the time. Others are loaded one by one.
-    """
-    if count is not None:
-        return _one_by_one(builder, address, step, vector, count)
-    size = _width(vector) // 8
-    value = cgutils.alloca_once(builder, vector)
-
-    def choose(steps: tuple[int, ...]) -> None:
-        if not steps:
-            builder.store(_one_by_one(builder, address, step, vector, None), value)
-            return
-        near = builder.icmp_signed("==", step, step.type(steps[0] * size))
-        with builder.if_else(near) as (then, otherwise):
-            with then:
-                builder.store(_picked(builder, address, steps[0], vector), value)
-            with otherwise:
-                choose(steps[1:])
-
-    choose(NEAR_STEPS)
-    return builder.load(value)
 
 
 def _stream(builder: Any, value: Any, pointer: Any, size: int) -> None:
@@ -572,6 +416,162 @@ def release(_context: Any, address: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64), codegen
+
+
+def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
+    """The lanes of a, then b, that have these numbers."""
+    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
+    return builder.shuffle_vector(a, b, numbers)
+
+
+def _side_by_side(builder: Any, parts: list[Any]) -> Any:
+    """Vectors of as many lanes, a power of 2 of them, as one."""
+    while len(parts) > 1:
+        order = list(range(2 * parts[0].type.count))
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
+    return parts[0]
+
+
+def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
+    """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
+    lanes = vectors[0].type.count
+    value, order = vectors[0], places
+    for number, vector in enumerate(vectors[1:], 1):
+        begin = number * lanes
+        # Those before have what comes before this one, each element in its lane.
+        order = [
+            lane if place < begin else lanes + min(place - begin, lanes - 1)
+            for lane, place in zip(order, places, strict=True)
+        ]
+        value = _shuffled(builder, value, vector, order)
+        order = list(range(lanes))
+    return value
+
+
+def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
+    """So many lanes from number `first` on."""
+    undefined = ir.Constant(vector.type, ir.Undefined)
+    return _shuffled(builder, vector, undefined, list(range(first, first + count)))
+
+
+# Steps, in elements, so short that elements are picked out of whole vectors.
+NEAR_STEPS = (1, 2, 3, 4)
+
+
+def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
+    """A vector of elements that lie `step` elements apart; nothing before the first or behind the last is read."""
+    lanes = vector.count
+    wanted = [step * lane for lane in range(lanes)]
+    begins = [min(part * lanes, wanted[-1] - lanes + 1) for part in range(step)]
+    pointer = builder.inttoptr(address, vector.element.as_pointer())
+    parts = [_load(builder, builder.gep(pointer, [ir.IntType(32)(n)]), vector) for n in begins]
+    # The last part begins earlier than behind the one before it.
+    places = [at // lanes * lanes + at - begins[at // lanes] for at in wanted]
+    return _collected(builder, parts, places)
+
+
+def _pointers(builder: Any, address: Any, step: Any, count: Any, vector: Any) -> list[Any]:
+    """One pointer for each lane, `step` bytes apart; the lanes behind the first `count` repeat the last of these.
+
+    One access for each lane is twice as fast as a masked gather or scatter instruction, and needs no branches.
+    """
+    pointers = []
+    for lane in range(vector.count):
+        if lane:
+            further = builder.add(address, step)
+            if count is not None:
+                inside = builder.icmp_signed("<", ir.IntType(64)(lane), count)
+                further = builder.select(inside, further, address)
+            address = further
+        pointers.append(builder.inttoptr(address, vector.element.as_pointer()))
+    return pointers
+
+
+def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) -> Any:
+    """As _load_apart, an element after the other."""
+    value = ir.Constant(vector, ir.Undefined)
+    for lane, pointer in enumerate(_pointers(builder, address, step, count, vector)):
+        element = builder.load(pointer, align=1)
+        value = builder.insert_element(value, element, ir.IntType(32)(lane))
+    return value
+
+
+def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any = None) -> Any:
+    """The elements at address, address + step, ..: a whole vector, or the first `count`; other lanes repeat the last.
+
+    Of a whole vector, elements that lie near to each other are picked out of all that lies between the first and the
+    last: 0.2 to 0.7 of the time. Others are loaded one by one.
+    """
+    if count is not None:
+        return _one_by_one(builder, address, step, vector, count)
+    size = _width(vector) // 8
+    value = cgutils.alloca_once(builder, vector)
+
+    def choose(steps: tuple[int, ...]) -> None:
+        if not steps:
+            builder.store(_one_by_one(builder, address, step, vector, None), value)
+            return
+        near = builder.icmp_signed("==", step, step.type(steps[0] * size))
+        with builder.if_else(near) as (then, otherwise):
+            with then:
+                builder.store(_picked(builder, address, steps[0], vector), value)
+            with otherwise:
+                choose(steps[1:])
+
+    choose(NEAR_STEPS)
+    return builder.load(value)
+
+
+def _is_arm(context: Any) -> bool:
+    """Whether the target is a 64-bit ARM."""
+    triple = context.codegen().magic_tuple()[0]
+    return bool(triple.startswith(("aarch64", "arm64")))
+
+
+def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
+    """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
+    features = context.codegen().magic_tuple()[2]
+    return f"+{feature}" in features.split(",") or (on_arm and _is_arm(context))
+
+
+def _zen(context: Any) -> int:
+    """The generation of a Zen, 0 for any other processor."""
+    generation = context.codegen().magic_tuple()[1].partition("znver")[2]
+    return int(generation) if generation.isdecimal() else 0
+
+
+def _bytes_ahead(context: Any) -> int:
+    """How far ahead memory that is read in order is fetched; on Zen 5 twice as far takes 0.7 to 0.95 of the time."""
+    return 16384 if _zen(context) >= 5 else 8192
+
+
+@intrinsic
+def bytes_ahead(_context: Any) -> Any:
+    """See _bytes_ahead; a constant."""
+
+    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(_bytes_ahead(context))
+
+    return types.int64(), codegen
+
+
+def _by_single_rows(context: Any) -> bool:
+    """Whether rows of columns that adjoin had better be read one by one, in the order of memory, beyond the caches.
+
+    On Zen 5 0.7 to 0.9 of the time, in its caches 1.0 to 1.3.
+    """
+    return _zen(context) >= 5
+
+
+@intrinsic
+def by_single_rows(_context: Any) -> Any:
+    """See _by_single_rows; a constant."""
+
+    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(1)(_by_single_rows(context))
+
+    return types.boolean(), codegen
 
 
 class Rule(NamedTuple):
@@ -900,48 +900,6 @@ def _tree(items: range, leaf: Callable[[int], Any], operation: Callable[[Any, An
     return operation(a, b)
 
 
-PIECE_BYTES = 16  # that go past the caches at once: arrays begin at multiples of no more
-
-
-def _store_lanes(builder: Any, value: Any, start: Any, first: Any, few: Any) -> None:
-    """Store a vector, or a few of its lanes, as the elements from number `first` on."""
-    offset = builder.mul(first, first.type(value.type.element.width // 8))
-    pointer = builder.gep(start, [offset])
-    _store_few(builder, value, pointer, few)
-
-
-def _store_past(builder: Any, value: Any, start: Any, first: Any, few: Any, past: Any) -> None:
-    """As _store_lanes; whole vectors, where `past` is True, past the caches by pieces, if these are aligned."""
-    size = value.type.element.width // 8
-    lanes = PIECE_BYTES // size
-    if few is not None or value.type.count < lanes:
-        _store_lanes(builder, value, start, first, few)
-        return
-    i64 = first.type
-    place = builder.gep(start, [builder.mul(first, i64(size))])
-    bits = builder.and_(builder.ptrtoint(place, i64), i64(PIECE_BYTES - 1))
-    past = builder.and_(past, builder.icmp_unsigned("==", bits, i64(0)))
-    with builder.if_else(past) as (then, otherwise):
-        with then:
-            for lane in range(0, value.type.count, lanes):
-                piece = builder.gep(place, [i64(size * lane)])
-                _stream(builder, _lanes_from(builder, value, lane, lanes), piece, PIECE_BYTES)
-        with otherwise:
-            _store_lanes(builder, value, start, first, None)
-
-
-def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], None]) -> None:
-    """strip(column, count) for each vector of columns; count is None but for the last, a part of one."""
-    i64 = columns.type
-    whole = builder.and_(columns, i64(-lanes))
-    loop = cgutils.for_range_slice(builder, i64(0), whole, i64(lanes), i64)
-    with loop as (column, _):
-        strip(column, None)
-    left = builder.sub(columns, whole)
-    with builder.if_then(builder.icmp_signed(">", left, i64(0))):
-        strip(whole, left)
-
-
 def _unless(builder: Any, flag: Any, type_: Any) -> Any:
     """An integer of nothing but ones, or 0 if the flag is set.
 
@@ -1034,6 +992,51 @@ def prefer_wide_vectors(_context: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(), codegen
+
+
+WIDEST = 2  # registers of a vector of states, at most
+
+
+def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], None]) -> None:
+    """strip(column, count) for each vector of columns; count is None but for the last, a part of one."""
+    i64 = columns.type
+    whole = builder.and_(columns, i64(-lanes))
+    loop = cgutils.for_range_slice(builder, i64(0), whole, i64(lanes), i64)
+    with loop as (column, _):
+        strip(column, None)
+    left = builder.sub(columns, whole)
+    with builder.if_then(builder.icmp_signed(">", left, i64(0))):
+        strip(whole, left)
+
+
+PIECE_BYTES = 16  # that go past the caches at once: arrays begin at multiples of no more
+
+
+def _store_lanes(builder: Any, value: Any, start: Any, first: Any, few: Any) -> None:
+    """Store a vector, or a few of its lanes, as the elements from number `first` on."""
+    offset = builder.mul(first, first.type(value.type.element.width // 8))
+    pointer = builder.gep(start, [offset])
+    _store_few(builder, value, pointer, few)
+
+
+def _store_past(builder: Any, value: Any, start: Any, first: Any, few: Any, past: Any) -> None:
+    """As _store_lanes; whole vectors, where `past` is True, past the caches by pieces, if these are aligned."""
+    size = value.type.element.width // 8
+    lanes = PIECE_BYTES // size
+    if few is not None or value.type.count < lanes:
+        _store_lanes(builder, value, start, first, few)
+        return
+    i64 = first.type
+    place = builder.gep(start, [builder.mul(first, i64(size))])
+    bits = builder.and_(builder.ptrtoint(place, i64), i64(PIECE_BYTES - 1))
+    past = builder.and_(past, builder.icmp_unsigned("==", bits, i64(0)))
+    with builder.if_else(past) as (then, otherwise):
+        with then:
+            for lane in range(0, value.type.count, lanes):
+                piece = builder.gep(place, [i64(size * lane)])
+                _stream(builder, _lanes_from(builder, value, lane, lanes), piece, PIECE_BYTES)
+        with otherwise:
+            _store_lanes(builder, value, start, first, None)
 
 
 WRITTEN_OUT = (2, 3, 4)  # rows of planes that are read down without a loop: in 0.5 to 1 of the time

@@ -74,60 +74,6 @@ def _letters(type_: Any) -> str:
     return f"{lanes}{'f' if _is_float(type_) else 'i'}{_width(type_)}"
 
 
-def _is_arm(context: Any) -> bool:
-    """Whether the target is a 64-bit ARM."""
-    triple = context.codegen().magic_tuple()[0]
-    return bool(triple.startswith(("aarch64", "arm64")))
-
-
-def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
-    """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
-    features = context.codegen().magic_tuple()[2]
-    return f"+{feature}" in features.split(",") or (on_arm and _is_arm(context))
-
-
-def _zen(context: Any) -> int:
-    """The generation of a Zen, 0 for any other processor."""
-    generation = context.codegen().magic_tuple()[1].partition("znver")[2]
-    return int(generation) if generation.isdecimal() else 0
-
-
-def _bytes_ahead(context: Any) -> int:
-    """How far ahead memory that is read in order is fetched; on Zen 5 twice as far takes 0.7 to 0.95 of the time."""
-    return 16384 if _zen(context) >= 5 else 8192
-
-
-@intrinsic
-def bytes_ahead(_context: Any) -> Any:
-    """See _bytes_ahead; a constant."""
-
-    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
-        return ir.IntType(64)(_bytes_ahead(context))
-
-    return types.int64(), codegen
-
-
-@intrinsic
-def row_ahead(_context: Any, step: Any) -> Any:
-    """How many bytes ahead the row lies that is fetched while one is computed, of rows `step` bytes apart.
-
-    It is the next one. On Zen 5 it is the one 8 KiB ahead, the second at least: 0.75 to 1 of the time.
-    """
-
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        (step,) = values
-        if _zen(context) < 5:
-            return step
-        negative = builder.icmp_signed("<", step, step.type(0))
-        row_bytes = builder.select(negative, builder.neg(step), step)
-        most, one = step.type(4096), step.type(1)
-        row_bytes = builder.select(builder.icmp_signed("<", row_bytes, most), row_bytes, most)
-        row_bytes = builder.select(builder.icmp_signed(">", row_bytes, one), row_bytes, one)
-        return builder.mul(step, builder.udiv(step.type(8192), row_bytes))
-
-    return types.int64(types.int64), codegen
-
-
 class _Library(JITCodeLibrary):
     """A chunk's code and that of its helpers, optimised once."""
 
@@ -278,6 +224,13 @@ def _pointer(builder: Any, address: Any, offset: Any = None) -> Any:
     return pointer if offset is None else builder.gep(pointer, [offset])
 
 
+def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
+    """A pointer at `address`, so many steps of so many bytes further."""
+    for number, step in steps:
+        address = builder.add(address, builder.mul(number, step))
+    return _pointer(builder, address)
+
+
 def _load(builder: Any, pointer: Any, type_: Any) -> Any:
     """Load a value of any alignment."""
     return builder.load(builder.bitcast(pointer, type_.as_pointer()), align=1)
@@ -286,111 +239,6 @@ def _load(builder: Any, pointer: Any, type_: Any) -> Any:
 def _store(builder: Any, value: Any, pointer: Any) -> None:
     """Store a value at any alignment."""
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
-
-
-# Elements, by which others lie apart, that are so few that they are picked out of whole vectors.
-NEAR_STEPS = (1, 2, 3, 4)
-
-
-def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
-    """The lanes of a, then b, that have these numbers."""
-    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
-    return builder.shuffle_vector(a, b, numbers)
-
-
-def _side_by_side(builder: Any, parts: list[Any]) -> Any:
-    """Vectors of as many lanes, a power of 2 of them, as one."""
-    while len(parts) > 1:
-        order = list(range(2 * parts[0].type.count))
-        pairs = zip(parts[::2], parts[1::2], strict=True)
-        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
-    return parts[0]
-
-
-def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
-    """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
-    lanes = vectors[0].type.count
-    value, order = vectors[0], places
-    for number, vector in enumerate(vectors[1:], 1):
-        begin = number * lanes
-        # Those before have what comes before this one, each element in its lane.
-        order = [
-            lane if place < begin else lanes + min(place - begin, lanes - 1)
-            for lane, place in zip(order, places, strict=True)
-        ]
-        value = _shuffled(builder, value, vector, order)
-        order = list(range(lanes))
-    return value
-
-
-def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
-    """So many lanes from number `first` on."""
-    undefined = ir.Constant(vector.type, ir.Undefined)
-    return _shuffled(builder, vector, undefined, list(range(first, first + count)))
-
-
-def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
-    """A vector of elements that lie `step` elements apart; nothing before the first or behind the last is read."""
-    lanes = vector.count
-    wanted = [step * lane for lane in range(lanes)]
-    begins = [min(part * lanes, wanted[-1] - lanes + 1) for part in range(step)]
-    pointer = builder.inttoptr(address, vector.element.as_pointer())
-    parts = [_load(builder, builder.gep(pointer, [ir.IntType(32)(n)]), vector) for n in begins]
-    # The last part begins earlier than behind the one before it.
-    places = [at // lanes * lanes + at - begins[at // lanes] for at in wanted]
-    return _collected(builder, parts, places)
-
-
-def _pointers(builder: Any, address: Any, step: Any, count: Any, vector: Any) -> list[Any]:
-    """One pointer for each lane, `step` bytes apart; the lanes behind the first `count` repeat the last of these.
-
-    One access for each lane is twice as fast as a masked gather or scatter instruction, and needs no branches.
-    """
-    pointers = []
-    for lane in range(vector.count):
-        if lane:
-            further = builder.add(address, step)
-            if count is not None:
-                inside = builder.icmp_signed("<", ir.IntType(64)(lane), count)
-                further = builder.select(inside, further, address)
-            address = further
-        pointers.append(builder.inttoptr(address, vector.element.as_pointer()))
-    return pointers
-
-
-def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) -> Any:
-    """As _load_apart, an element after the other."""
-    value = ir.Constant(vector, ir.Undefined)
-    for lane, pointer in enumerate(_pointers(builder, address, step, count, vector)):
-        element = builder.load(pointer, align=1)
-        value = builder.insert_element(value, element, ir.IntType(32)(lane))
-    return value
-
-
-def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any = None) -> Any:
-    """The elements at address, address + step, ..: a whole vector, or the first `count`; other lanes repeat the last.
-
-    Of a whole vector, elements that lie near to each other are picked out of all that lies between the first and the
-    last: 0.2 to 0.7 of the time. Others are loaded one by one.
-    """
-    if count is not None:
-        return _one_by_one(builder, address, step, vector, count)
-    size = _width(vector) // 8
-    value = cgutils.alloca_once(builder, vector)
-
-    def choose(steps: tuple[int, ...]) -> None:
-        if not steps:
-            builder.store(_one_by_one(builder, address, step, vector, None), value)
-            return
-        near = builder.icmp_signed("==", step, step.type(steps[0] * size))
-        with builder.if_else(near) as (then, otherwise):
-            with then:
-                builder.store(_picked(builder, address, steps[0], vector), value)
-            with otherwise:
-                choose(steps[1:])
-
-    choose(NEAR_STEPS)
-    return builder.load(value)
 
 
 def _opaque(builder: Any, value: Any) -> Any:
@@ -540,6 +388,165 @@ def release(_context: Any, address: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64), codegen
+
+
+def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
+    """The lanes of a, then b, that have these numbers."""
+    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
+    return builder.shuffle_vector(a, b, numbers)
+
+
+def _side_by_side(builder: Any, parts: list[Any]) -> Any:
+    """Vectors of as many lanes, a power of 2 of them, as one."""
+    while len(parts) > 1:
+        order = list(range(2 * parts[0].type.count))
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
+    return parts[0]
+
+
+def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
+    """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
+    lanes = vectors[0].type.count
+    value, order = vectors[0], places
+    for number, vector in enumerate(vectors[1:], 1):
+        begin = number * lanes
+        # Those before have what comes before this one, each element in its lane.
+        order = [
+            lane if place < begin else lanes + min(place - begin, lanes - 1)
+            for lane, place in zip(order, places, strict=True)
+        ]
+        value = _shuffled(builder, value, vector, order)
+        order = list(range(lanes))
+    return value
+
+
+def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
+    """So many lanes from number `first` on."""
+    undefined = ir.Constant(vector.type, ir.Undefined)
+    return _shuffled(builder, vector, undefined, list(range(first, first + count)))
+
+
+# Steps, in elements, so short that elements are picked out of whole vectors.
+NEAR_STEPS = (1, 2, 3, 4)
+
+
+def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
+    """A vector of elements that lie `step` elements apart; nothing before the first or behind the last is read."""
+    lanes = vector.count
+    wanted = [step * lane for lane in range(lanes)]
+    begins = [min(part * lanes, wanted[-1] - lanes + 1) for part in range(step)]
+    pointer = builder.inttoptr(address, vector.element.as_pointer())
+    parts = [_load(builder, builder.gep(pointer, [ir.IntType(32)(n)]), vector) for n in begins]
+    # The last part begins earlier than behind the one before it.
+    places = [at // lanes * lanes + at - begins[at // lanes] for at in wanted]
+    return _collected(builder, parts, places)
+
+
+def _pointers(builder: Any, address: Any, step: Any, count: Any, vector: Any) -> list[Any]:
+    """One pointer for each lane, `step` bytes apart; the lanes behind the first `count` repeat the last of these.
+
+    One access for each lane is twice as fast as a masked gather or scatter instruction, and needs no branches.
+    """
+    pointers = []
+    for lane in range(vector.count):
+        if lane:
+            further = builder.add(address, step)
+            if count is not None:
+                inside = builder.icmp_signed("<", ir.IntType(64)(lane), count)
+                further = builder.select(inside, further, address)
+            address = further
+        pointers.append(builder.inttoptr(address, vector.element.as_pointer()))
+    return pointers
+
+
+def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) -> Any:
+    """As _load_apart, an element after the other."""
+    value = ir.Constant(vector, ir.Undefined)
+    for lane, pointer in enumerate(_pointers(builder, address, step, count, vector)):
+        element = builder.load(pointer, align=1)
+        value = builder.insert_element(value, element, ir.IntType(32)(lane))
+    return value
+
+
+def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any = None) -> Any:
+    """The elements at address, address + step, ..: a whole vector, or the first `count`; other lanes repeat the last.
+
+    Of a whole vector, elements that lie near to each other are picked out of all that lies between the first and the
+    last: 0.2 to 0.7 of the time. Others are loaded one by one.
+    """
+    if count is not None:
+        return _one_by_one(builder, address, step, vector, count)
+    size = _width(vector) // 8
+    value = cgutils.alloca_once(builder, vector)
+
+    def choose(steps: tuple[int, ...]) -> None:
+        if not steps:
+            builder.store(_one_by_one(builder, address, step, vector, None), value)
+            return
+        near = builder.icmp_signed("==", step, step.type(steps[0] * size))
+        with builder.if_else(near) as (then, otherwise):
+            with then:
+                builder.store(_picked(builder, address, steps[0], vector), value)
+            with otherwise:
+                choose(steps[1:])
+
+    choose(NEAR_STEPS)
+    return builder.load(value)
+
+
+def _is_arm(context: Any) -> bool:
+    """Whether the target is a 64-bit ARM."""
+    triple = context.codegen().magic_tuple()[0]
+    return bool(triple.startswith(("aarch64", "arm64")))
+
+
+def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
+    """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
+    features = context.codegen().magic_tuple()[2]
+    return f"+{feature}" in features.split(",") or (on_arm and _is_arm(context))
+
+
+def _zen(context: Any) -> int:
+    """The generation of a Zen, 0 for any other processor."""
+    generation = context.codegen().magic_tuple()[1].partition("znver")[2]
+    return int(generation) if generation.isdecimal() else 0
+
+
+def _bytes_ahead(context: Any) -> int:
+    """How far ahead memory that is read in order is fetched; on Zen 5 twice as far takes 0.7 to 0.95 of the time."""
+    return 16384 if _zen(context) >= 5 else 8192
+
+
+@intrinsic
+def bytes_ahead(_context: Any) -> Any:
+    """See _bytes_ahead; a constant."""
+
+    def codegen(context: Any, _builder: Any, _signature: Any, _values: Any) -> Any:
+        return ir.IntType(64)(_bytes_ahead(context))
+
+    return types.int64(), codegen
+
+
+@intrinsic
+def row_ahead(_context: Any, step: Any) -> Any:
+    """How many bytes ahead the row lies that is fetched while one is computed, of rows `step` bytes apart.
+
+    It is the next one. On Zen 5 it is the one 8 KiB ahead, the second at least: 0.75 to 1 of the time.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        (step,) = values
+        if _zen(context) < 5:
+            return step
+        negative = builder.icmp_signed("<", step, step.type(0))
+        row_bytes = builder.select(negative, builder.neg(step), step)
+        most, one = step.type(4096), step.type(1)
+        row_bytes = builder.select(builder.icmp_signed("<", row_bytes, most), row_bytes, most)
+        row_bytes = builder.select(builder.icmp_signed(">", row_bytes, one), row_bytes, one)
+        return builder.mul(step, builder.udiv(step.type(8192), row_bytes))
+
+    return types.int64(types.int64), codegen
 
 
 def _mirror(builder: Any, bits: Any) -> Any:
@@ -763,6 +770,22 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
             pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
 
 
+WORD_LANES = 64  # that a vector has at most: as many as a word has bits
+
+
+def _any(builder: Any, mask: Any) -> Any:
+    """Whether a lane is True."""
+    bits = builder.bitcast(mask, ir.IntType(mask.type.count))
+    return builder.icmp_unsigned("!=", bits, bits.type(0))
+
+
+def _lesser(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.icmp_signed("<", a, b), a, b)
+
+
+WIDEST = 2  # registers of a vector of states, at most
+
+
 def _like(type_: Any, element: Any) -> Any:
     """`element`, or a vector of as many as `type_` has."""
     return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
@@ -866,29 +889,6 @@ def _float_to_bfloat(builder: Any, value: Any) -> Any:
     nan = builder.fcmp_unordered("uno", value, value)
     result = builder.select(nan, builder.or_(sign, _const(integer, 0x7FC0)), rounded)
     return builder.trunc(result, _like(value.type, ir.IntType(16)))
-
-
-WORD_LANES = 64  # that a vector has at most: as many as a word has bits
-
-
-def _any(builder: Any, mask: Any) -> Any:
-    """Whether a lane is True."""
-    bits = builder.bitcast(mask, ir.IntType(mask.type.count))
-    return builder.icmp_unsigned("!=", bits, bits.type(0))
-
-
-def _lesser(builder: Any, a: Any, b: Any) -> Any:
-    return builder.select(builder.icmp_signed("<", a, b), a, b)
-
-
-WIDEST = 2  # registers of a vector of states, at most
-
-
-def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
-    """A pointer at `address`, so many steps of so many bytes further."""
-    for number, step in steps:
-        address = builder.add(address, builder.mul(number, step))
-    return _pointer(builder, address)
 
 
 WRITTEN_OUT = (2, 3, 4)  # rows of planes that are read down without a loop: in 0.5 to 1 of the time

@@ -75,24 +75,6 @@ def _letters(type_: Any) -> str:
     return f"{lanes}{'f' if _is_float(type_) else 'i'}{_width(type_)}"
 
 
-def _is_arm(context: Any) -> bool:
-    """Whether the target is a 64-bit ARM."""
-    triple = context.codegen().magic_tuple()[0]
-    return bool(triple.startswith(("aarch64", "arm64")))
-
-
-def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
-    """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
-    features = context.codegen().magic_tuple()[2]
-    return f"+{feature}" in features.split(",") or (on_arm and _is_arm(context))
-
-
-def _zen(context: Any) -> int:
-    """The generation of a Zen, 0 for any other processor."""
-    generation = context.codegen().magic_tuple()[1].partition("znver")[2]
-    return int(generation) if generation.isdecimal() else 0
-
-
 class _Library(JITCodeLibrary):
     """A chunk's code and that of its helpers, optimised once."""
 
@@ -250,6 +232,13 @@ def _pointer(builder: Any, address: Any, offset: Any = None) -> Any:
     return pointer if offset is None else builder.gep(pointer, [offset])
 
 
+def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
+    """A pointer at `address`, so many steps of so many bytes further."""
+    for number, step in steps:
+        address = builder.add(address, builder.mul(number, step))
+    return _pointer(builder, address)
+
+
 def _load(builder: Any, pointer: Any, type_: Any) -> Any:
     """Load a value of any alignment."""
     return builder.load(builder.bitcast(pointer, type_.as_pointer()), align=1)
@@ -258,123 +247,6 @@ def _load(builder: Any, pointer: Any, type_: Any) -> Any:
 def _store(builder: Any, value: Any, pointer: Any) -> None:
     """Store a value at any alignment."""
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
-
-
-# Elements, by which others lie apart, that are so few that they are picked out of whole vectors.
-NEAR_STEPS = (1, 2, 3, 4)
-
-
-def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
-    """The lanes of a, then b, that have these numbers."""
-    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
-    return builder.shuffle_vector(a, b, numbers)
-
-
-def _side_by_side(builder: Any, parts: list[Any]) -> Any:
-    """Vectors of as many lanes, a power of 2 of them, as one."""
-    while len(parts) > 1:
-        order = list(range(2 * parts[0].type.count))
-        pairs = zip(parts[::2], parts[1::2], strict=True)
-        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
-    return parts[0]
-
-
-def _interleaved(builder: Any, a: Any, b: Any) -> Any:
-    """The lanes of a and b in turn."""
-    lanes = a.type.count
-    return _shuffled(builder, a, b, [lane + which for lane in range(lanes) for which in (0, lanes)])
-
-
-def _in_turn(builder: Any, vector: Any) -> list[Any]:
-    """The two vectors that were interleaved."""
-    lanes = vector.type.count
-    return [_shuffled(builder, vector, vector, list(range(i, lanes, 2))) for i in (0, 1)]
-
-
-def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
-    """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
-    lanes = vectors[0].type.count
-    value, order = vectors[0], places
-    for number, vector in enumerate(vectors[1:], 1):
-        begin = number * lanes
-        # Those before have what comes before this one, each element in its lane.
-        order = [
-            lane if place < begin else lanes + min(place - begin, lanes - 1)
-            for lane, place in zip(order, places, strict=True)
-        ]
-        value = _shuffled(builder, value, vector, order)
-        order = list(range(lanes))
-    return value
-
-
-def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
-    """So many lanes from number `first` on."""
-    undefined = ir.Constant(vector.type, ir.Undefined)
-    return _shuffled(builder, vector, undefined, list(range(first, first + count)))
-
-
-def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
-    """A vector of elements that lie `step` elements apart; nothing before the first or behind the last is read."""
-    lanes = vector.count
-    wanted = [step * lane for lane in range(lanes)]
-    begins = [min(part * lanes, wanted[-1] - lanes + 1) for part in range(step)]
-    pointer = builder.inttoptr(address, vector.element.as_pointer())
-    parts = [_load(builder, builder.gep(pointer, [ir.IntType(32)(n)]), vector) for n in begins]
-    # The last part begins earlier than behind the one before it.
-    places = [at // lanes * lanes + at - begins[at // lanes] for at in wanted]
-    return _collected(builder, parts, places)
-
-
-def _pointers(builder: Any, address: Any, step: Any, count: Any, vector: Any) -> list[Any]:
-    """One pointer for each lane, `step` bytes apart; the lanes behind the first `count` repeat the last of these.
-
-    One access for each lane is twice as fast as a masked gather or scatter instruction, and needs no branches.
-    """
-    pointers = []
-    for lane in range(vector.count):
-        if lane:
-            further = builder.add(address, step)
-            if count is not None:
-                inside = builder.icmp_signed("<", ir.IntType(64)(lane), count)
-                further = builder.select(inside, further, address)
-            address = further
-        pointers.append(builder.inttoptr(address, vector.element.as_pointer()))
-    return pointers
-
-
-def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) -> Any:
-    """As _load_apart, an element after the other."""
-    value = ir.Constant(vector, ir.Undefined)
-    for lane, pointer in enumerate(_pointers(builder, address, step, count, vector)):
-        element = builder.load(pointer, align=1)
-        value = builder.insert_element(value, element, ir.IntType(32)(lane))
-    return value
-
-
-def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any = None) -> Any:
-    """The elements at address, address + step, ..: a whole vector, or the first `count`; other lanes repeat the last.
-
-    Of a whole vector, elements that lie near to each other are picked out of all that lies between the first and the
-    last: 0.2 to 0.7 of the time. Others are loaded one by one.
-    """
-    if count is not None:
-        return _one_by_one(builder, address, step, vector, count)
-    size = _width(vector) // 8
-    value = cgutils.alloca_once(builder, vector)
-
-    def choose(steps: tuple[int, ...]) -> None:
-        if not steps:
-            builder.store(_one_by_one(builder, address, step, vector, None), value)
-            return
-        near = builder.icmp_signed("==", step, step.type(steps[0] * size))
-        with builder.if_else(near) as (then, otherwise):
-            with then:
-                builder.store(_picked(builder, address, steps[0], vector), value)
-            with otherwise:
-                choose(steps[1:])
-
-    choose(NEAR_STEPS)
-    return builder.load(value)
 
 
 def _opaque(builder: Any, value: Any) -> Any:
@@ -530,6 +402,141 @@ def release(_context: Any, address: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64), codegen
+
+
+def _shuffled(builder: Any, a: Any, b: Any, order: list[int]) -> Any:
+    """The lanes of a, then b, that have these numbers."""
+    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order)
+    return builder.shuffle_vector(a, b, numbers)
+
+
+def _side_by_side(builder: Any, parts: list[Any]) -> Any:
+    """Vectors of as many lanes, a power of 2 of them, as one."""
+    while len(parts) > 1:
+        order = list(range(2 * parts[0].type.count))
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [_shuffled(builder, a, b, order) for a, b in pairs]
+    return parts[0]
+
+
+def _interleaved(builder: Any, a: Any, b: Any) -> Any:
+    """The lanes of a and b in turn."""
+    lanes = a.type.count
+    return _shuffled(builder, a, b, [lane + which for lane in range(lanes) for which in (0, lanes)])
+
+
+def _in_turn(builder: Any, vector: Any) -> list[Any]:
+    """The two vectors that were interleaved."""
+    lanes = vector.type.count
+    return [_shuffled(builder, vector, vector, list(range(i, lanes, 2))) for i in (0, 1)]
+
+
+def _collected(builder: Any, vectors: list[Any], places: list[int]) -> Any:
+    """A vector of what stands at so many `places`, in rising order, counted through all of the vectors; of one, all."""
+    lanes = vectors[0].type.count
+    value, order = vectors[0], places
+    for number, vector in enumerate(vectors[1:], 1):
+        begin = number * lanes
+        # Those before have what comes before this one, each element in its lane.
+        order = [
+            lane if place < begin else lanes + min(place - begin, lanes - 1)
+            for lane, place in zip(order, places, strict=True)
+        ]
+        value = _shuffled(builder, value, vector, order)
+        order = list(range(lanes))
+    return value
+
+
+def _lanes_from(builder: Any, vector: Any, first: int, count: int) -> Any:
+    """So many lanes from number `first` on."""
+    undefined = ir.Constant(vector.type, ir.Undefined)
+    return _shuffled(builder, vector, undefined, list(range(first, first + count)))
+
+
+# Steps, in elements, so short that elements are picked out of whole vectors.
+NEAR_STEPS = (1, 2, 3, 4)
+
+
+def _picked(builder: Any, address: Any, step: int, vector: Any) -> Any:
+    """A vector of elements that lie `step` elements apart; nothing before the first or behind the last is read."""
+    lanes = vector.count
+    wanted = [step * lane for lane in range(lanes)]
+    begins = [min(part * lanes, wanted[-1] - lanes + 1) for part in range(step)]
+    pointer = builder.inttoptr(address, vector.element.as_pointer())
+    parts = [_load(builder, builder.gep(pointer, [ir.IntType(32)(n)]), vector) for n in begins]
+    # The last part begins earlier than behind the one before it.
+    places = [at // lanes * lanes + at - begins[at // lanes] for at in wanted]
+    return _collected(builder, parts, places)
+
+
+def _pointers(builder: Any, address: Any, step: Any, count: Any, vector: Any) -> list[Any]:
+    """One pointer for each lane, `step` bytes apart; the lanes behind the first `count` repeat the last of these.
+
+    One access for each lane is twice as fast as a masked gather or scatter instruction, and needs no branches.
+    """
+    pointers = []
+    for lane in range(vector.count):
+        if lane:
+            further = builder.add(address, step)
+            if count is not None:
+                inside = builder.icmp_signed("<", ir.IntType(64)(lane), count)
+                further = builder.select(inside, further, address)
+            address = further
+        pointers.append(builder.inttoptr(address, vector.element.as_pointer()))
+    return pointers
+
+
+def _one_by_one(builder: Any, address: Any, step: Any, vector: Any, count: Any) -> Any:
+    """As _load_apart, an element after the other."""
+    value = ir.Constant(vector, ir.Undefined)
+    for lane, pointer in enumerate(_pointers(builder, address, step, count, vector)):
+        element = builder.load(pointer, align=1)
+        value = builder.insert_element(value, element, ir.IntType(32)(lane))
+    return value
+
+
+def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any = None) -> Any:
+    """The elements at address, address + step, ..: a whole vector, or the first `count`; other lanes repeat the last.
+
+    Of a whole vector, elements that lie near to each other are picked out of all that lies between the first and the
+    last: 0.2 to 0.7 of the time. Others are loaded one by one.
+    """
+    if count is not None:
+        return _one_by_one(builder, address, step, vector, count)
+    size = _width(vector) // 8
+    value = cgutils.alloca_once(builder, vector)
+
+    def choose(steps: tuple[int, ...]) -> None:
+        if not steps:
+            builder.store(_one_by_one(builder, address, step, vector, None), value)
+            return
+        near = builder.icmp_signed("==", step, step.type(steps[0] * size))
+        with builder.if_else(near) as (then, otherwise):
+            with then:
+                builder.store(_picked(builder, address, steps[0], vector), value)
+            with otherwise:
+                choose(steps[1:])
+
+    choose(NEAR_STEPS)
+    return builder.load(value)
+
+
+def _is_arm(context: Any) -> bool:
+    """Whether the target is a 64-bit ARM."""
+    triple = context.codegen().magic_tuple()[0]
+    return bool(triple.startswith(("aarch64", "arm64")))
+
+
+def _target_has(context: Any, feature: str, on_arm: bool) -> bool:
+    """Whether the target is an x86 with this feature, or a 64-bit ARM if these all have its like."""
+    features = context.codegen().magic_tuple()[2]
+    return f"+{feature}" in features.split(",") or (on_arm and _is_arm(context))
+
+
+def _zen(context: Any) -> int:
+    """The generation of a Zen, 0 for any other processor."""
+    generation = context.codegen().magic_tuple()[1].partition("znver")[2]
+    return int(generation) if generation.isdecimal() else 0
 
 
 @intrinsic
@@ -714,6 +721,145 @@ def _store_by_halves(builder: Any, value: Any, pointer: Any, count: Any) -> None
             pieces = [_lanes_from(builder, left, begin, lanes) for begin in (0, lanes)]
 
 
+def _prefer_small_code(builder: Any) -> None:
+    """Else LLVM unrolls short loops of the function (1.1 times as slow), and copies long helpers into it."""
+    builder.function.attributes.add("optsize")
+
+
+@intrinsic
+def prefer_small_code(_context: Any) -> Any:
+    """Compile the calling function for size."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        _prefer_small_code(builder)
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+def _cases(builder: Any, value: Any, cases: tuple[int, ...], body: Any) -> None:
+    """`body(n)` for the one of the cases, an int, that the value is, else for the value itself."""
+    rest = builder.append_basic_block("rest")
+    end = builder.append_basic_block("end")
+    switch = builder.switch(value, rest)
+    for n in cases:
+        block = builder.append_basic_block(f"of_{n}")
+        switch.add_case(value.type(n), block)
+        builder.position_at_end(block)
+        body(n)
+        builder.branch(end)
+    builder.position_at_end(rest)
+    body(value)
+    builder.branch(end)
+    builder.position_at_end(end)
+
+
+def _by_count(builder: Any, count: Any, body: Any) -> None:
+    """`body(n)` for a number of rounds: an int up to 3, whose rounds the body writes out, or `count` itself.
+
+    Windows of 3 x 3 over small planes take 0.8 to 0.9 of the time.
+    """
+    _cases(builder, count, (1, 2, 3), body)
+
+
+def _rounds(builder: Any, count: Any, body: Any) -> None:
+    """`body(i)` for i from 0 on, `count` times; written out where that is an int."""
+    if isinstance(count, int):
+        for i in range(count):
+            body(ir.IntType(64)(i))
+    else:
+        with cgutils.for_range(builder, count) as loop:
+            body(loop.index)
+
+
+WORD_LANES = 64  # that a vector has at most: as many as a word has bits
+
+
+def _any(builder: Any, mask: Any) -> Any:
+    """Whether a lane is True."""
+    bits = builder.bitcast(mask, ir.IntType(mask.type.count))
+    return builder.icmp_unsigned("!=", bits, bits.type(0))
+
+
+def _greater(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _lesser(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.icmp_signed("<", a, b), a, b)
+
+
+def _greatest_lane(builder: Any, keys: Any) -> Any:
+    """Horizontal maximum."""
+    name = f"llvm.vector.reduce.smax.{_letters(keys.type)}"
+    return _call(builder, name, keys.type.element, keys)
+
+
+WIDEST = 2  # registers of a vector of states, at most
+
+
+def _runs(
+    context: Any,
+    builder: Any,
+    vector: Any,
+    planes: Any,
+    count: Any,
+    n: Any,
+    run: Any,
+    halves: bool = False,
+) -> None:
+    """Call `run(vector, plane, number, first, done, few)` for each strip of `count` runs of n lanes in each plane.
+
+    A strip is a vector of lanes, from lane `first` on. The last one of a run overlaps the one before it, by `done`
+    lanes. A run shorter than a vector is one strip, whose lanes `few` tells; for others that is None.
+
+    `halves`: where the target has no masks, runs shorter than a vector have strips of half a vector. Small planes take
+    0.35 to 0.75 of the time so, but there is more to compile.
+    """
+    _prefer_small_code(builder)
+    i64 = n.type
+
+    def each(strip: Any) -> None:
+        with (
+            cgutils.for_range(builder, planes) as plane,
+            cgutils.for_range(builder, count) as loop,
+        ):
+            strip(plane.index, loop.index)
+
+    def of_few(vector: Any) -> None:
+        few = _few(context, builder, vector, n)
+        each(lambda plane, number: run(vector, plane, number, i64(0), i64(0), few))
+
+    def of_whole(vector: Any, otherwise: Any) -> None:
+        lanes = i64(vector.count)
+        last = builder.sub(n, lanes)
+
+        def strips(plane: Any, number: Any) -> None:
+            with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _):
+                first = _lesser(builder, begin, last)
+                run(vector, plane, number, first, builder.sub(begin, first), None)
+
+        with builder.if_else(builder.icmp_signed(">=", n, lanes)) as (then, other):
+            with then:
+                each(strips)
+            with other:
+                otherwise()
+
+    if halves and not _has_masks(context):
+        half = ir.VectorType(vector.element, vector.count // 2)
+        of_whole(vector, lambda: of_whole(half, lambda: of_few(half)))
+    else:
+        of_whole(vector, lambda: of_few(vector))
+
+
+def _after(builder: Any, done: Any, value: Any, old: Any) -> Any:
+    """`value`, in the first `done` lanes `old`."""
+    numbers = ir.VectorType(ir.IntType(32), value.type.count)
+    done = _splat(builder, builder.trunc(done, ir.IntType(32)), numbers)
+    new = builder.icmp_signed(">=", ir.Constant(numbers, list(range(numbers.count))), done)
+    return builder.select(new, value, old)
+
+
 def _like(type_: Any, element: Any) -> Any:
     """`element`, or a vector of as many as `type_` has."""
     return ir.VectorType(element, type_.count) if isinstance(type_, ir.VectorType) else element
@@ -853,57 +999,6 @@ def _to_16_bits(context: Any, builder: Any, value: Any, half: bool) -> Any:
     if value.type == _like(value.type, ir.DoubleType()):
         value = (_to_sticky if half else _to_odd)(builder, value)
     return _float_to_half(context, builder, value) if half else _float_to_bfloat(builder, value)
-
-
-def _prefer_small_code(builder: Any) -> None:
-    """Else LLVM unrolls short loops of the function (1.1 times as slow), and copies long helpers into it."""
-    builder.function.attributes.add("optsize")
-
-
-@intrinsic
-def prefer_small_code(_context: Any) -> Any:
-    """Compile the calling function for size."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-        _prefer_small_code(builder)
-        return context.get_dummy_value()
-
-    return types.void(), codegen
-
-
-def _cases(builder: Any, value: Any, cases: tuple[int, ...], body: Any) -> None:
-    """`body(n)` for the one of the cases, an int, that the value is, else for the value itself."""
-    rest = builder.append_basic_block("rest")
-    end = builder.append_basic_block("end")
-    switch = builder.switch(value, rest)
-    for n in cases:
-        block = builder.append_basic_block(f"of_{n}")
-        switch.add_case(value.type(n), block)
-        builder.position_at_end(block)
-        body(n)
-        builder.branch(end)
-    builder.position_at_end(rest)
-    body(value)
-    builder.branch(end)
-    builder.position_at_end(end)
-
-
-def _by_count(builder: Any, count: Any, body: Any) -> None:
-    """`body(n)` for a number of rounds: an int up to 3, whose rounds the body writes out, or `count` itself.
-
-    Windows of 3 x 3 over small planes take 0.8 to 0.9 of the time.
-    """
-    _cases(builder, count, (1, 2, 3), body)
-
-
-def _rounds(builder: Any, count: Any, body: Any) -> None:
-    """`body(i)` for i from 0 on, `count` times; written out where that is an int."""
-    if isinstance(count, int):
-        for i in range(count):
-            body(ir.IntType(64)(i))
-    else:
-        with cgutils.for_range(builder, count) as loop:
-            body(loop.index)
 
 
 class PoolState:
@@ -1117,101 +1212,6 @@ def _store_past(builder: Any, value: Any, start: Any, first: Any, few: Any, past
                 _stream(builder, _lanes_from(builder, value, lane, lanes), piece, PIECE_BYTES)
         with otherwise:
             _store_lanes(builder, value, start, first, None)
-
-
-WORD_LANES = 64  # that a vector has at most: as many as a word has bits
-
-
-def _any(builder: Any, mask: Any) -> Any:
-    """Whether a lane is True."""
-    bits = builder.bitcast(mask, ir.IntType(mask.type.count))
-    return builder.icmp_unsigned("!=", bits, bits.type(0))
-
-
-def _greater(builder: Any, a: Any, b: Any) -> Any:
-    return builder.select(builder.icmp_signed(">", a, b), a, b)
-
-
-def _lesser(builder: Any, a: Any, b: Any) -> Any:
-    return builder.select(builder.icmp_signed("<", a, b), a, b)
-
-
-def _greatest_lane(builder: Any, keys: Any) -> Any:
-    """Horizontal maximum."""
-    name = f"llvm.vector.reduce.smax.{_letters(keys.type)}"
-    return _call(builder, name, keys.type.element, keys)
-
-
-WIDEST = 2  # registers of a vector of states, at most
-
-
-def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
-    """A pointer at `address`, so many steps of so many bytes further."""
-    for number, step in steps:
-        address = builder.add(address, builder.mul(number, step))
-    return _pointer(builder, address)
-
-
-def _runs(
-    context: Any,
-    builder: Any,
-    vector: Any,
-    planes: Any,
-    count: Any,
-    n: Any,
-    run: Any,
-    halves: bool = False,
-) -> None:
-    """Call `run(vector, plane, number, first, done, few)` for each strip of `count` runs of n lanes in each plane.
-
-    A strip is a vector of lanes, from lane `first` on. The last one of a run overlaps the one before it, by `done`
-    lanes. A run shorter than a vector is one strip, whose lanes `few` tells; for others that is None.
-
-    `halves`: where the target has no masks, runs shorter than a vector have strips of half a vector. Small planes take
-    0.35 to 0.75 of the time so, but there is more to compile.
-    """
-    _prefer_small_code(builder)
-    i64 = n.type
-
-    def each(strip: Any) -> None:
-        with (
-            cgutils.for_range(builder, planes) as plane,
-            cgutils.for_range(builder, count) as loop,
-        ):
-            strip(plane.index, loop.index)
-
-    def of_few(vector: Any) -> None:
-        few = _few(context, builder, vector, n)
-        each(lambda plane, number: run(vector, plane, number, i64(0), i64(0), few))
-
-    def of_whole(vector: Any, otherwise: Any) -> None:
-        lanes = i64(vector.count)
-        last = builder.sub(n, lanes)
-
-        def strips(plane: Any, number: Any) -> None:
-            with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _):
-                first = _lesser(builder, begin, last)
-                run(vector, plane, number, first, builder.sub(begin, first), None)
-
-        with builder.if_else(builder.icmp_signed(">=", n, lanes)) as (then, other):
-            with then:
-                each(strips)
-            with other:
-                otherwise()
-
-    if halves and not _has_masks(context):
-        half = ir.VectorType(vector.element, vector.count // 2)
-        of_whole(vector, lambda: of_whole(half, lambda: of_few(half)))
-    else:
-        of_whole(vector, lambda: of_few(vector))
-
-
-def _after(builder: Any, done: Any, value: Any, old: Any) -> Any:
-    """`value`, in the first `done` lanes `old`."""
-    numbers = ir.VectorType(ir.IntType(32), value.type.count)
-    done = _splat(builder, builder.trunc(done, ir.IntType(32)), numbers)
-    new = builder.icmp_signed(">=", ir.Constant(numbers, list(range(numbers.count))), done)
-    return builder.select(new, value, old)
 
 
 class Planes(NamedTuple):

@@ -12,9 +12,9 @@ from numba.extending import intrinsic
 from few_lanes import _few, _load_few, _store_few
 from llvm import _width
 from memory import _load, _pointer, _splat, _store
+from strips import _strips
 from sum_line import _as_sum
 from sums import _float_of
-from vectors import _strips
 
 GIVEN_LANES = 16  # taken together
 PLACE_BYTES = 16  # of a place in a table: its position, and its offset in the target

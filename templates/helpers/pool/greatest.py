@@ -14,9 +14,10 @@ from llvmlite import ir
 
 from half import _like
 from llvm import _const, _width
-from memory import _in_turn, _interleaved, _splat
+from memory import _splat
 from order_key import Rule, _mirror, _order_key, _rule
 from pool_state import PoolState
+from shuffles import _in_turn, _interleaved
 from state_lanes import _halves, _is_halved, _of_halves, _padding_state
 
 

@@ -10,22 +10,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from apart import NEAR_STEPS, _load_apart
 from compiled import inlined
 from few_lanes import _load_few
 from greatest import _element_bits, _inverted, _low, _parts, _resize, farthest
 from llvm import _const, _width
 from loops import _by_count, _cases, _prefer_small_code, _rounds
-from memory import (
-    NEAR_STEPS,
-    VECTOR_BYTES,
-    _load,
-    _load_apart,
-    _pointer,
-    _prefetch,
-    _splat,
-    _store,
-    _vector,
-)
+from memory import VECTOR_BYTES, _load, _place, _pointer, _prefetch, _splat, _store, _vector
 from order_key import _rule
 from pool_state import PoolState
 from state_lanes import (
@@ -38,7 +29,7 @@ from state_lanes import (
     _store_states,
 )
 from stores import _store_lanes, _store_past
-from strips import WIDEST, _after, _place, _runs
+from strips import WIDEST, _after, _runs
 from target import _zen
 from vectors import _any, _lesser
 

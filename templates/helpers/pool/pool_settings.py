@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from apart import NEAR_STEPS
 from batch import BATCH_COLUMNS
 from compiled import helper
-from memory import NEAR_STEPS, VECTOR_BYTES
+from memory import VECTOR_BYTES
 from strips import WIDEST
 from walk import integers
 

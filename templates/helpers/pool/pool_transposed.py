@@ -21,10 +21,9 @@ from greatest import _element_bits
 from loops import _prefer_small_code
 from memory import (
     VECTOR_BYTES,
-    _lanes_from,
     _load,
+    _place,
     _prefetch,
-    _side_by_side,
     _splat,
     _store,
     _vector,
@@ -40,8 +39,8 @@ from memory import (
 from order_key import _rule
 from pool_settings import BATCH, SHARE, TILE, TRANSPOSED_BYTES, pool_tables
 from pool_state import PoolState, _state_parts, state_parts, state_size
+from shuffles import _lanes_from, _side_by_side
 from state_lanes import _joined, _padding_state
-from strips import _place
 from sums import _nearest_bits
 from transposing import _each_unit, _load_transposed, _store_each, _unit, _units
 from vectors import _any, _greater, _lesser

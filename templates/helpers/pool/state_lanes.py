@@ -12,7 +12,8 @@ from typing import Any
 from llvmlite import ir
 
 from llvm import _const, _is_float, _least_integer
-from memory import _collected, _in_turn, _interleaved, _load, _store
+from memory import _load, _store
+from shuffles import _collected, _in_turn, _interleaved
 
 _HALF = ir.IntType(64)
 

@@ -10,30 +10,22 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from apart import NEAR_STEPS
 from compiled import helper
 from few_lanes import _load_few, _store_few
 from half import _like
 from llvm import _const
 from loops import _cases
-from memory import (
-    NEAR_STEPS,
-    _load,
-    _pointer,
-    _shuffled,
-    _splat,
-    _store,
-    _vector,
-    element_size,
-    split,
-)
+from memory import _load, _place, _pointer, _splat, _store, _vector, element_size, split
 from pool_line import Destination, Pieces, Planes, Runs, _fold_runs, copy_element, lane_runs
 from pool_settings import LANE_OUT, LINE, PAST, PITCH, SPATIAL
 from pool_state import state_size
+from shuffles import _shuffled
 from state_lanes import _padding_state
 from stores import _store_lanes, _store_past
-from strips import _after, _place, _runs
+from strips import _after, _runs, _strips
 from sums import Sums, _float_of, _nearest_bits
-from vectors import _any, _strips
+from vectors import _any
 from walk import axis_of
 from windows import COLUMNS, OUT_STEP
 

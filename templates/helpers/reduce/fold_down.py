@@ -16,8 +16,8 @@ from folds import _fold_into, _fold_part, _load_row, _together
 from loops import _cases
 from memory import _pointer, _prefetch
 from planes import WRITTEN_OUT, SmallPlanes, _each_strip
+from strips import _strips
 from target import _zen
-from vectors import _strips
 
 DOWN_VECTORS = 4  # of a row that are folded together
 

@@ -10,11 +10,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from apart import _load_apart
 from fold import Fold, _rule_of
 from fold_state import _join_narrow, _key_of_number, _narrow, _pieces, _start, _stored
 from folds import _fold_into, _load_row, _together
-from memory import VECTOR_BYTES, _load_apart, _pointer, _prefetch
-from vectors import _Extremes, _greater, _strips
+from memory import VECTOR_BYTES, _pointer, _prefetch
+from strips import _strips
+from vectors import _Extremes, _greater
 
 _Load = Callable[[int, Any], Any]  # the bits of a vector, by its number and its lanes (None: all)
 

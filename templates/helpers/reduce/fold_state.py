@@ -17,9 +17,10 @@ from fold_product import _brought_back, _product, _times_narrow, _times_wide
 from half import _bfloat_to_float, _half_to_float
 from llvm import _const, _least_integer, _on_lanes, _width
 from loops import _tree
-from memory import _shuffled, _splat
+from memory import _splat
 from order_key import _mirror
 from seldom import _CALM_POWER, _EXPONENT, _beyond, _or_else, _unless_one, _unless_zero
+from shuffles import _shuffled
 from target import _zen
 from vectors import _any, _greater
 

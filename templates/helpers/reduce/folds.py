@@ -10,6 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from apart import _load_apart
 from few_lanes import _few, _load_few
 from fold import _DOUBLE, Fold, _bits_type, _rule_of
 from fold_product import _times_narrow, _within
@@ -30,10 +31,12 @@ from fold_state import (
 )
 from llvm import _const
 from loops import _tree
-from memory import _load_apart, _pointer, _prefetch, _prefetch_line, _shuffled
+from memory import _pointer, _prefetch, _prefetch_line
 from seldom import _beyond, _some_set, _unless_one
+from shuffles import _shuffled
+from strips import _strips
 from target import _by_single_rows, _zen
-from vectors import _any, _Extremes, _greater, _strips
+from vectors import _any, _Extremes, _greater
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
 FOLD_FAST = 4  # the same where that pays: see _together

@@ -10,25 +10,17 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from apart import _load_apart
 from few_lanes import _few, _load_few
 from llvm import _const, _least_integer
 from loops import _cases
-from memory import (
-    VECTOR_BYTES,
-    _load,
-    _load_apart,
-    _pointer,
-    _prefetch,
-    _prefetch_line,
-    _splat,
-    _store,
-    _vector,
-)
+from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _prefetch_line, _splat, _store, _vector
 from order_key import Rule, _order_key, _rule
 from planes import WRITTEN_OUT, SmallPlanes, _each_strip
 from stores import _store_past
+from strips import _strips
 from target import _by_single_rows, _zen
-from vectors import _strips, _unless
+from vectors import _unless
 
 SEARCHED_ROWS = 4  # folded while a strip's best keys stay in registers
 # Of elements of 32 bits and more, while so many are left: 0.75 to 0.95 of the time; on Zen 5 1.0 to 2.

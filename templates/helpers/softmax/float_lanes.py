@@ -13,26 +13,16 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
+from apart import _load_apart, _pointers
 from constants import _of_type
 from exact import _lost
 from few_lanes import _Few, _few, _load_few, _store_few
 from float_math import LOWEST, _exp, _greater_float, _log
 from half import _bfloat_to_float, _float_to_bfloat, _float_to_half, _half_to_float
 from llvm import _const, _scalar
-from memory import (
-    VECTOR_BYTES,
-    _lanes_from,
-    _load,
-    _load_apart,
-    _opaque,
-    _pointer,
-    _pointers,
-    _prefetch,
-    _shuffled,
-    _splat,
-    _stream,
-)
+from memory import VECTOR_BYTES, _load, _opaque, _pointer, _prefetch, _splat, _stream
 from order_key import _mirror
+from shuffles import _lanes_from, _shuffled
 from target import _target_has
 from vectors import _any
 

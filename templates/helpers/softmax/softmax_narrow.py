@@ -28,9 +28,8 @@ from float_lanes import (
 )
 from float_math import LOWEST, _greater_float
 from llvm import _const
-from memory import VECTOR_BYTES, _load, _pointer, _prefetch, _store, least, store_integer
+from memory import VECTOR_BYTES, _load, _place, _pointer, _prefetch, _store, least, store_integer
 from softmax_result import factors_of, sum_added
-from strips import _place
 from transposing import _each_unit, _load_each, _of_vectors, _store_each, _unit
 
 # A table has, for each row of a group, the bytes from the first row to it in the input, then those in the output.
