@@ -218,7 +218,7 @@ class RowMarks(NamedTuple):
     step: Any
     zero_count: Any
     zero_step: Any
-    one_run: Any  # whether all is stored at once
+    one_run: Any  # whether a row's marks and zeros adjoin, and are stored at once
 
 
 @helper
@@ -347,18 +347,18 @@ def short_rows(width, is_float, one_hot):
             out = partial
         _, step, out_step = axis_entries(kept, kept.rank - 1)
         n, _, weight = axis_entries(reduced, reduced.rank - 1)
-        # Rows that adjoin are searched together if their indices adjoin, too, or the marks of each of them do.
-        together = out_step == out_bytes and not as_pairs
+        # Whether the rows' indices adjoin, or the marks and zeros of each row.
+        one_run = out_step == out_bytes and not as_pairs
         if one_hot:
             mark_step = axis_entry(marks, 0, AXIS_STRIDE)
             zero_count, zero_step = 0, 0
             if zeros.rank > 0:
                 zero_count, zero_step, _ = axis_entries(zeros, zeros.rank - 1)
-            together = settings[STORED] == BY_GROUPS and zero_count == n
-            mark = RowMarks(settings[MARK], mark_step, zero_count, zero_step, together)
+            one_run = settings[STORED] == BY_GROUPS and zero_count == n
+            mark = RowMarks(settings[MARK], mark_step, zero_count, zero_step, one_run)
         size = element_size(rule.flip)
         lanes = VECTOR_BYTES // size
-        together = together and step == n * size and transposes(n, rule.flip)
+        together = one_run and step == n * size and transposes(n, rule.flip)
         found = allocate(2 * VECTOR_BYTES)
         places = found + VECTOR_BYTES
         # Rows further on, by their own bytes: by their step, those with gaps take up to twice as long.

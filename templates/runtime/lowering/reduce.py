@@ -209,8 +209,9 @@ class Reduce:
         out_strides, moved, reversals = direction(self._output, self.axes, strides, out_strides)
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = elements(kept)
-        columns = self._lanes_across(kept, reduced)
-        if columns:
+        across = self._lanes_across(kept, reduced)
+        if across is not None:
+            kept = across
             strategy = self._small_planes(kept, reduced) or self._columns(kept, reduced)
         else:
             strategy = self._runs(kept, reduced) or self._rows(kept, reduced)
@@ -272,24 +273,22 @@ class Reduce:
         )
         return kept, reduced or [Axis(1, 0, 0)], shift, out_shift
 
-    def _lanes_across(self, kept: list[Axis], reduced: list[Axis]) -> bool:
-        """Whether lanes lie along the innermost kept axis, which another may become, not along a reduced one."""
+    def _lanes_across(self, kept: list[Axis], reduced: list[Axis]) -> list[Axis] | None:
+        """The kept axes in an order in which lanes lie along the last one; None where they lie along a reduced one."""
         if planes.lone_columns(kept, reduced, self._element_bytes):
-            return False
+            return None
         total = elements(reduced)
         columns = bool(kept) and (total == 1 or kept[-1].stride < reduced[-1].stride)
         small = columns and planes.small_planes(kept, reduced, self._element_bytes)
         if small and kept[-1].size >= self._least_columns:
-            return True
+            return kept
         if kept and (total <= self._most_short if not columns else kept[-1].size * total <= FEW):
             # Lanes along another axis, if one is long: accesses one by one cost less than a vector for each group.
             near = kept if columns or total <= SHORT else kept[-1:]
             nearest = next((axis for axis in reversed(near) if axis.size >= FEW), None)
             if nearest is not None:
-                kept.remove(nearest)
-                kept.append(nearest)
-                return True
-        return columns
+                return [*(axis for axis in kept if axis is not nearest), nearest]
+        return kept if columns else None
 
     def _rows(self, kept: list[Axis], reduced: list[Axis]) -> _Strategy:
         total = elements(reduced)
