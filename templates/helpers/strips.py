@@ -17,7 +17,7 @@ WIDEST = 2  # registers of a vector of states, at most
 
 
 def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], None]) -> None:
-    """strip(column, count) for each vector of columns; count is None but for the last, a part of one."""
+    """Call `strip(column, count)` for each vector of columns; `count` is None but for a last part of one."""
     i64 = columns.type
     whole = builder.and_(columns, i64(-lanes))
     loop = cgutils.for_range_slice(builder, i64(0), whole, i64(lanes), i64)

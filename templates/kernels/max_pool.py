@@ -242,6 +242,11 @@ def _storing(indexed: bool) -> Any:
 
     @helper
     def store(settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, rule):
+        """Straight from states to outputs that are plain: all planes, and all runs of a line, at once.
+
+        Others go run by run, by way of scratch memory. So do those with indices where a NaN is met, whose bits are not
+        in its state: the line is stored again, plane by plane, and in the plane that has the NaN run by run.
+        """
         spare, pitch, index_bytes = scratch.spare, settings[PITCH], settings[INDEX_BYTES]
         axis, element_bytes = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS), element_size(kind)
         blank = narrowed(settings[BLANK], rule.flip)
@@ -251,7 +256,6 @@ def _storing(indexed: bool) -> Any:
         layout = _layout(settings, spatial, outputs, adjoin, kind)
         if pitch > 1:
             pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
-        # All planes at once, or, where there is more to do in one of them, one by one.
         together = planes.count if plain else 1
         straight = plain
         plane, line = 0, 0
@@ -261,7 +265,6 @@ def _storing(indexed: bool) -> Any:
             index_to = places.other + plane * planes.other + line * layout.line_index
             base = places.base + plane * planes.base
             some_nan = False
-            # Elements or positions that are not yet outputs go to scratch memory, run by run: those of a NaN too.
             some = layout.runs if straight else 1
             for run in range(0, layout.runs, some):
                 joined = Runs(
@@ -318,7 +321,6 @@ def _storing(indexed: bool) -> Any:
                         kind,
                     )
             if straight and some_nan:
-                # Again: planes one by one, or this one run by run.
                 straight = together > 1
                 together = 1
                 continue

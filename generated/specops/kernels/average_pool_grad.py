@@ -669,7 +669,7 @@ WIDEST = 2  # registers of a vector of states, at most
 
 
 def _strips(builder: Any, lanes: int, columns: Any, strip: Callable[[Any, Any], None]) -> None:
-    """strip(column, count) for each vector of columns; count is None but for the last, a part of one."""
+    """Call `strip(column, count)` for each vector of columns; `count` is None but for a last part of one."""
     i64 = columns.type
     whole = builder.and_(columns, i64(-lanes))
     loop = cgutils.for_range_slice(builder, i64(0), whole, i64(lanes), i64)
@@ -1749,10 +1749,11 @@ SUM_PIECES = 7
 
 @helper
 def double_lines(target, rest, source, n, window, unit, kind):
-    """Join the n states of lines over parts of a window, in steps of `unit` states, until few are left.
+    """Join each of the n states of lines with others behind it, `unit` states apart: 2 of them, 4, 8, ..
 
-    Returns where the lines are then, and the pieces that make a window. The last may overlap; where it may not, for
-    sums, it is what does not fill a whole piece, in lines at `rest`.
+    That is done until few such pieces make a window. Returns where the lines are then, and the Pieces. The last piece
+    overlaps the one before it; of sums it may not, and is what does not fill a whole piece, in lines at `rest` (of
+    others None).
     """
     have = 1
     if rest is None:

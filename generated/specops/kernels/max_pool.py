@@ -1342,7 +1342,9 @@ class Rows(NamedTuple):
     """Rows of columns, one for each element of a window, from which states are joined."""
 
     offsets: Any  # address of a table of int64: where they begin, from the line's source
-    positions: Any  # address of a table of int64: twice their positions
+    positions: (
+        Any  # address of a table of int64: twice their positions, as states have a bit below them
+    )
     count: Any
     columns: Any
     step: Any  # bytes from one column to the next, where they do not adjoin
@@ -1998,10 +2000,11 @@ _BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0
 
 @helper
 def double_lines(target, rest, source, n, window, unit, kind):
-    """Join the n states of lines over parts of a window, in steps of `unit` states, until few are left.
+    """Join each of the n states of lines with others behind it, `unit` states apart: 2 of them, 4, 8, ..
 
-    Returns where the lines are then, and the pieces that make a window. The last may overlap; where it may not, for
-    sums, it is what does not fill a whole piece, in lines at `rest`.
+    That is done until few such pieces make a window. Returns where the lines are then, and the Pieces. The last piece
+    overlaps the one before it; of sums it may not, and is what does not fill a whole piece, in lines at `rest` (of
+    others None).
     """
     have = 1
     if rest is None:
@@ -3082,7 +3085,7 @@ class Span(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """Which outputs an item has, of each of its planes, and what the item before was other in."""
+    """Which outputs an item has, of each of its planes, and how they differ from those of the item before."""
 
     outer: Any  # position in all spatial axes but the last two
     row: Any  # the first of the last axis but one
@@ -3090,8 +3093,8 @@ class Outputs(NamedTuple):
     column: Any  # the first of the last axis
     columns: Any
     lanes: Any  # places of the batch axis that stand side by side
-    new_column: Any
-    new_place: Any  # column or row
+    new_column: Any  # they are in other columns
+    new_place: Any  # in other columns or rows
 
 
 class Places(NamedTuple):
@@ -3106,10 +3109,10 @@ class Places(NamedTuple):
 
 @helper
 def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
-    """Offsets and doubled positions of elements of a window but its last axis, from number `first` on.
+    """Table the offsets, and twice the positions, of `count` elements of a window in all axes but the last.
 
-    Those of the last but one axis go slowest: a window that its padding cuts has a part of them. In the first `axes`
-    axes, which are before it, a window has `total`.
+    The first one has the number `first`. The last but one of the axes goes slowest, so that a window which padding cuts
+    along it has a part of the table. In the `axes` before that a window has `total` elements.
     """
     axis = axis_of(spatial, axes, COLUMNS)
     row_step, row_weight = axis[DILATION] * axis[STEP], axis[DILATION] * axis[WEIGHT]
@@ -3605,6 +3608,11 @@ def _storing(indexed: bool) -> Any:
 
     @helper
     def store(settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, rule):
+        """Straight from states to outputs that are plain: all planes, and all runs of a line, at once.
+
+        Others go run by run, by way of scratch memory. So do those with indices where a NaN is met, whose bits are not
+        in its state: the line is stored again, plane by plane, and in the plane that has the NaN run by run.
+        """
         spare, pitch, index_bytes = scratch.spare, settings[PITCH], settings[INDEX_BYTES]
         axis, element_bytes = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS), element_size(kind)
         blank = narrowed(settings[BLANK], rule.flip)
@@ -3614,7 +3622,6 @@ def _storing(indexed: bool) -> Any:
         layout = _layout(settings, spatial, outputs, adjoin, kind)
         if pitch > 1:
             pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
-        # All planes at once, or, where there is more to do in one of them, one by one.
         together = planes.count if plain else 1
         straight = plain
         plane, line = 0, 0
@@ -3624,7 +3631,6 @@ def _storing(indexed: bool) -> Any:
             index_to = places.other + plane * planes.other + line * layout.line_index
             base = places.base + plane * planes.base
             some_nan = False
-            # Elements or positions that are not yet outputs go to scratch memory, run by run: those of a NaN too.
             some = layout.runs if straight else 1
             for run in range(0, layout.runs, some):
                 joined = Runs(
@@ -3681,7 +3687,6 @@ def _storing(indexed: bool) -> Any:
                         kind,
                     )
             if straight and some_nan:
-                # Again: planes one by one, or this one run by run.
                 straight = together > 1
                 together = 1
                 continue

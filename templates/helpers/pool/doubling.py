@@ -16,10 +16,11 @@ _BLOCK_WINDOW = 9  # rows of windows that are joined block by block, at least: 0
 
 @helper
 def double_lines(target, rest, source, n, window, unit, kind):
-    """Join the n states of lines over parts of a window, in steps of `unit` states, until few are left.
+    """Join each of the n states of lines with others behind it, `unit` states apart: 2 of them, 4, 8, ..
 
-    Returns where the lines are then, and the pieces that make a window. The last may overlap; where it may not, for
-    sums, it is what does not fill a whole piece, in lines at `rest`.
+    That is done until few such pieces make a window. Returns where the lines are then, and the Pieces. The last piece
+    overlaps the one before it; of sums it may not, and is what does not fill a whole piece, in lines at `rest` (of
+    others None).
     """
     have = 1
     if rest is None:

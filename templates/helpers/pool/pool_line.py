@@ -61,7 +61,9 @@ class Rows(NamedTuple):
     """Rows of columns, one for each element of a window, from which states are joined."""
 
     offsets: Any  # address of a table of int64: where they begin, from the line's source
-    positions: Any  # address of a table of int64: twice their positions
+    positions: (
+        Any  # address of a table of int64: twice their positions, as states have a bit below them
+    )
     count: Any
     columns: Any
     step: Any  # bytes from one column to the next, where they do not adjoin

@@ -93,7 +93,7 @@ class Span(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """Which outputs an item has, of each of its planes, and what the item before was other in."""
+    """Which outputs an item has, of each of its planes, and how they differ from those of the item before."""
 
     outer: Any  # position in all spatial axes but the last two
     row: Any  # the first of the last axis but one
@@ -101,8 +101,8 @@ class Outputs(NamedTuple):
     column: Any  # the first of the last axis
     columns: Any
     lanes: Any  # places of the batch axis that stand side by side
-    new_column: Any
-    new_place: Any  # column or row
+    new_column: Any  # they are in other columns
+    new_place: Any  # in other columns or rows
 
 
 class Places(NamedTuple):
@@ -117,10 +117,10 @@ class Places(NamedTuple):
 
 @helper
 def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
-    """Offsets and doubled positions of elements of a window but its last axis, from number `first` on.
+    """Table the offsets, and twice the positions, of `count` elements of a window in all axes but the last.
 
-    Those of the last but one axis go slowest: a window that its padding cuts has a part of them. In the first `axes`
-    axes, which are before it, a window has `total`.
+    The first one has the number `first`. The last but one of the axes goes slowest, so that a window which padding cuts
+    along it has a part of the table. In the `axes` before that a window has `total` elements.
     """
     axis = axis_of(spatial, axes, COLUMNS)
     row_step, row_weight = axis[DILATION] * axis[STEP], axis[DILATION] * axis[WEIGHT]
