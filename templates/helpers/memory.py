@@ -10,7 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from compiled import helper
+from compiled import helper, inlined
 from constants import _of_type
 from llvm import _call, _width
 
@@ -184,7 +184,7 @@ def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
     return types.void(like, types.int64, value), codegen
 
 
-@helper
+@inlined
 def store_element(address, value, size):
     """Store the low bytes of `value`, `size` of them: 2, 4 or 8."""
     if size == 4:

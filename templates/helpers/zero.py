@@ -10,7 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from compiled import helper, separate
+from compiled import helper
 from memory import VECTOR_BYTES, _pointer, _stream, aligned, store_element
 
 
@@ -92,7 +92,7 @@ def zero_past_caches(address, count):
         zero_bytes(last, end - last)
 
 
-@separate
+@helper
 def zero_run(address, count, step, size):
     """Set `count` elements of `size` bytes that are `step` bytes apart to 0."""
     if step == size:

@@ -14,7 +14,7 @@ import numpy as np
 from batch import BATCH_COLUMNS, BATCH_OTHER, BATCH_OUT, BATCH_SIZE, BATCH_STEP, BATCH_WEIGHT
 from beside import PLACE_BYTES, add_lanes, put_lanes
 from call_chunk import call
-from compiled import entry, helper, inlined, separate
+from compiled import entry, helper, inlined
 from memory import (
     VECTOR_BYTES,
     aligned,
@@ -204,7 +204,7 @@ class FoundRow(NamedTuple):
     lane_step: Any
 
 
-@separate
+@helper
 def _add_found(block, row, kind):
     """Add the gradients of a row of windows to the sums of their positions.
 
@@ -228,7 +228,7 @@ def _add_found(block, row, kind):
         given += row.step
 
 
-@separate
+@helper
 def _put_found(block, row, kind):
     """As _add_found, of windows that have no position in common: to the output itself, which is 0 before."""
     found, given = row.found, row.given
@@ -255,7 +255,7 @@ def _giving_row(give: Any) -> Any:
     _add_found, of disjoint windows with up to 4 places 0.4 to 0.8 of _put_found.
     """
 
-    @separate
+    @helper
     def give_row(block, row, spatial, axes, number, box, table, kind):
         inner = axes - 1
         axis = axis_of(spatial, inner, COLUMNS)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from batch import BATCH_COLUMNS, BATCH_OTHER, BATCH_SIZE, BATCH_STEP, offsets_of
-from compiled import entry, helper, separate
+from compiled import entry, helper
 from memory import element_size, least, load_index, load_integer, split, store_integer
 from walk import axis_of, integers, lane_types, product_of
 from zero import zero_bytes
@@ -55,7 +55,7 @@ class Given(NamedTuple):
     count: Any
 
 
-@separate
+@helper
 def _put(out, step, table, axes, given, low, high, positions, lane):
     """Put elements at those of their indices that are from low to high - 1; whether one is another of the positions.
 

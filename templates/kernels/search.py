@@ -150,7 +150,7 @@ def _tables(walk):
     )
 
 
-@helper
+@inlined
 def _more_tables(walk):
     """The tables behind these: preferred and beside."""
     settings = integers(walk)
@@ -185,13 +185,13 @@ def _store_index_or_mark(address, index, out_bytes, mark, marks):
     store_element(address, index, out_bytes)
 
 
-@helper
+@inlined
 def _store_pair(address, key, index):
     store_integer(np.int64(0), address, np.int64(key))
     store_integer(np.int64(0), address + 8, index)
 
 
-@helper
+@inlined
 def _index_or_0(best, index, nan_is_0, rule):
     """The index of a group's greatest element; if `nan_is_0`, 0 in a group of nothing but NaN."""
     return 0 if nan_is_0 and best == rule.nan_key else index

@@ -178,7 +178,8 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
 # Called by their addresses or by other compiled code: without entries from Python and C there is less to compile.
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 entry = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS)
-helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
+# Not told, the option would be that of whichever function calls a helper first.
+helper = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 # LLVM leaves calls of long helpers where they are. These always become part of their callers: for a short row a call
 # takes up to 0.1 of the time.
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
@@ -466,7 +467,7 @@ BATCH_SIZE, BATCH_STEP, BATCH_OUT, BATCH_OTHER, BATCH_WEIGHT = 0, 1, 2, 3, 4
 BATCH_COLUMNS = 5
 
 
-@helper
+@inlined
 def offsets_of(table, axes, number):
     """Offsets in input, output and other array, and index, of a row-major number in the first `axes` axes."""
     first = 0
@@ -1359,7 +1360,7 @@ BOX_COLUMNS = 3
 FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
 
 
-@helper
+@inlined
 def elements_between(spatial, d, output, low, high):
     """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
     axis = axis_of(spatial, d, COLUMNS)

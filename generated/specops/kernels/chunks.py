@@ -142,7 +142,8 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
 
 # Called by their addresses or by other compiled code: without entries from Python and C there is less to compile.
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
+# Not told, the option would be that of whichever function calls a helper first.
+helper = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 # Called from Python.
 launcher = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS | {"no_cpython_wrapper": False})
 # What a thread begins with, which calls it as C does.

@@ -180,12 +180,11 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
 # Called by their addresses or by other compiled code: without entries from Python and C there is less to compile.
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 entry = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS)
-helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
+# Not told, the option would be that of whichever function calls a helper first.
+helper = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 # LLVM leaves calls of long helpers where they are. These always become part of their callers: for a short row a call
 # takes up to 0.1 of the time.
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
-# What those call becomes part of them, too, as Numba hands the option on; but not these.
-separate = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 
 
 def _of_type(number: Callable[[Any], int]) -> Any:
@@ -356,7 +355,7 @@ def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
     return types.void(like, types.int64, value), codegen
 
 
-@helper
+@inlined
 def store_element(address, value, size):
     """Store the low bytes of `value`, `size` of them: 2, 4 or 8."""
     if size == 4:
@@ -681,7 +680,7 @@ BATCH_SIZE, BATCH_STEP, BATCH_OUT, BATCH_OTHER, BATCH_WEIGHT = 0, 1, 2, 3, 4
 BATCH_COLUMNS = 5
 
 
-@helper
+@inlined
 def offsets_of(table, axes, number):
     """Offsets in input, output and other array, and index, of a row-major number in the first `axes` axes."""
     first = 0
@@ -1935,7 +1934,7 @@ class Window(NamedTuple):
     other: Any  # in the other array
 
 
-@helper
+@inlined
 def elements_between(spatial, d, output, low, high):
     """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
     axis = axis_of(spatial, d, COLUMNS)
@@ -1951,7 +1950,7 @@ def elements_between(spatial, d, output, low, high):
     return first, most(stop - first, 0)
 
 
-@helper
+@inlined
 def window_of(spatial, axes, row, box):
     """The window of output position `row`, row-major in the first `axes` axes.
 
@@ -1980,7 +1979,7 @@ def window_of(spatial, axes, row, box):
     return Window(total, offset, position, out_offset, other_offset)
 
 
-@helper
+@inlined
 def element_at(box, axes, number):
     """Input offset and position of a window's element, counted from the first inside."""
     offset = 0
@@ -3107,7 +3106,7 @@ class Places(NamedTuple):
     origin: Any
 
 
-@helper
+@inlined
 def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
     """Table the offsets, and twice the positions, of `count` elements of a window in all axes but the last.
 
@@ -3124,7 +3123,7 @@ def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
         store_integer(np.int64(0), positions + r * 8, place)
 
 
-@helper
+@inlined
 def _rows_inside(axis, row, total, tall, lines):
     """Of the rows of a window from `row` on (`tall`: of this row alone) those that the input has.
 
@@ -3158,13 +3157,13 @@ def _clear_ends(lines, count, low, high, line, share, plane_states, kind):
         clear_states(place + high * size, line - high, kind)
 
 
-@separate
+@helper
 def _join_apart(planes, lines, rows, fresh, kind, rule):
     """As join_rows_apart, in a function of its own: amid the chunk others take up to 1.1 times as long."""
     join_rows_apart(planes, lines, rows, fresh, kind, rule)
 
 
-@helper
+@inlined
 def _join_all_rows(settings, spatial, box, total, table, planes, lines, rows, block, kind, rule):
     """Join rows, also more of them than their tables hold."""
     apart = settings[PITCH] == 1 and rows.step != element_size(kind)

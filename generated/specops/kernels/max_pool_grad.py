@@ -177,12 +177,11 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
 # Called by their addresses or by other compiled code: without entries from Python and C there is less to compile.
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 entry = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS)
-helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
+# Not told, the option would be that of whichever function calls a helper first.
+helper = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 # LLVM leaves calls of long helpers where they are. These always become part of their callers: for a short row a call
 # takes up to 0.1 of the time.
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
-# What those call becomes part of them, too, as Numba hands the option on; but not these.
-separate = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 
 
 def _of_type(number: Callable[[Any], int]) -> Any:
@@ -446,7 +445,7 @@ BATCH_SIZE, BATCH_STEP, BATCH_OUT, BATCH_OTHER, BATCH_WEIGHT = 0, 1, 2, 3, 4
 BATCH_COLUMNS = 5
 
 
-@helper
+@inlined
 def offsets_of(table, axes, number):
     """Offsets in input, output and other array, and index, of a row-major number in the first `axes` axes."""
     first = 0
@@ -1113,7 +1112,7 @@ class Window(NamedTuple):
     other: Any  # in the other array
 
 
-@helper
+@inlined
 def elements_between(spatial, d, output, low, high):
     """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
     axis = axis_of(spatial, d, COLUMNS)
@@ -1129,7 +1128,7 @@ def elements_between(spatial, d, output, low, high):
     return first, most(stop - first, 0)
 
 
-@helper
+@inlined
 def window_of(spatial, axes, row, box):
     """The window of output position `row`, row-major in the first `axes` axes.
 
@@ -1158,7 +1157,7 @@ def window_of(spatial, axes, row, box):
     return Window(total, offset, position, out_offset, other_offset)
 
 
-@helper
+@inlined
 def element_at(box, axes, number):
     """Input offset and position of a window's element, counted from the first inside."""
     offset = 0
@@ -1593,7 +1592,7 @@ class FoundRow(NamedTuple):
     lane_step: Any
 
 
-@separate
+@helper
 def _add_found(block, row, kind):
     """Add the gradients of a row of windows to the sums of their positions.
 
@@ -1617,7 +1616,7 @@ def _add_found(block, row, kind):
         given += row.step
 
 
-@separate
+@helper
 def _put_found(block, row, kind):
     """As _add_found, of windows that have no position in common: to the output itself, which is 0 before."""
     found, given = row.found, row.given
@@ -1644,7 +1643,7 @@ def _giving_row(give: Any) -> Any:
     _add_found, of disjoint windows with up to 4 places 0.4 to 0.8 of _put_found.
     """
 
-    @separate
+    @helper
     def give_row(block, row, spatial, axes, number, box, table, kind):
         inner = axes - 1
         axis = axis_of(spatial, inner, COLUMNS)

@@ -131,12 +131,11 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
 # Called by their addresses or by other compiled code: without entries from Python and C there is less to compile.
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 entry = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS)
-helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
+# Not told, the option would be that of whichever function calls a helper first.
+helper = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 # LLVM leaves calls of long helpers where they are. These always become part of their callers: for a short row a call
 # takes up to 0.1 of the time.
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
-# What those call becomes part of them, too, as Numba hands the option on; but not these.
-separate = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 
 
 def _of_type(number: Callable[[Any], int]) -> Any:
@@ -284,7 +283,7 @@ BATCH_SIZE, BATCH_STEP, BATCH_OUT, BATCH_OTHER, BATCH_WEIGHT = 0, 1, 2, 3, 4
 BATCH_COLUMNS = 5
 
 
-@helper
+@inlined
 def offsets_of(table, axes, number):
     """Offsets in input, output and other array, and index, of a row-major number in the first `axes` axes."""
     first = 0
@@ -390,7 +389,7 @@ class Given(NamedTuple):
     count: Any
 
 
-@separate
+@helper
 def _put(out, step, table, axes, given, low, high, positions, lane):
     """Put elements at those of their indices that are from low to high - 1; whether one is another of the positions.
 

@@ -189,7 +189,8 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
 # Called by their addresses or by other compiled code: without entries from Python and C there is less to compile.
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 entry = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS)
-helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
+# Not told, the option would be that of whichever function calls a helper first.
+helper = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 # LLVM leaves calls of long helpers where they are. These always become part of their callers: for a short row a call
 # takes up to 0.1 of the time.
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)

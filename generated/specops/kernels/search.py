@@ -191,12 +191,11 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
 # Called by their addresses or by other compiled code: without entries from Python and C there is less to compile.
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 entry = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS)
-helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
+# Not told, the option would be that of whichever function calls a helper first.
+helper = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 # LLVM leaves calls of long helpers where they are. These always become part of their callers: for a short row a call
 # takes up to 0.1 of the time.
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
-# What those call becomes part of them, too, as Numba hands the option on; but not these.
-separate = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 
 
 def _of_type(number: Callable[[Any], int]) -> Any:
@@ -366,7 +365,7 @@ def store_integer(_context: Any, like: Any, address: Any, value: Any) -> Any:
     return types.void(like, types.int64, value), codegen
 
 
-@helper
+@inlined
 def store_element(address, value, size):
     """Store the low bytes of `value`, `size` of them: 2, 4 or 8."""
     if size == 4:
@@ -1462,7 +1461,7 @@ def search_apart(found, address, offsets, rows, columns, step, ahead, fresh, rul
     search_rows_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule)
 
 
-@helper
+@inlined
 def _better(key, index, winners, c, last):
     best = winners.keys[c]
     return (key > best) | ((key == best) & is_preferred(index, winners.indices[c], last))
@@ -1921,7 +1920,7 @@ def zero_past_caches(address, count):
         zero_bytes(last, end - last)
 
 
-@separate
+@helper
 def zero_run(address, count, step, size):
     """Set `count` elements of `size` bytes that are `step` bytes apart to 0."""
     if step == size:
@@ -2850,7 +2849,7 @@ def _tables(walk):
     )
 
 
-@helper
+@inlined
 def _more_tables(walk):
     """The tables behind these: preferred and beside."""
     settings = integers(walk)
@@ -2885,13 +2884,13 @@ def _store_index_or_mark(address, index, out_bytes, mark, marks):
     store_element(address, index, out_bytes)
 
 
-@helper
+@inlined
 def _store_pair(address, key, index):
     store_integer(np.int64(0), address, np.int64(key))
     store_integer(np.int64(0), address + 8, index)
 
 
-@helper
+@inlined
 def _index_or_0(best, index, nan_is_0, rule):
     """The index of a group's greatest element; if `nan_is_0`, 0 in a group of nothing but NaN."""
     return 0 if nan_is_0 and best == rule.nan_key else index

@@ -187,7 +187,8 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
 # Called by their addresses or by other compiled code: without entries from Python and C there is less to compile.
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 entry = njit(nogil=True, **_pipeline(_Lowering), **_OPTIONS)
-helper = njit(**_pipeline(_PartLowering), **_OPTIONS)
+# Not told, the option would be that of whichever function calls a helper first.
+helper = njit(forceinline=False, **_pipeline(_PartLowering), **_OPTIONS)
 # LLVM leaves calls of long helpers where they are. These always become part of their callers: for a short row a call
 # takes up to 0.1 of the time.
 inlined = njit(forceinline=True, **_pipeline(_PartLowering), **_OPTIONS)
@@ -1746,7 +1747,7 @@ def factor_of(total, logarithm):
     return math.log(total / EXP_SCALE) if logarithm else 1.0 / total
 
 
-@helper
+@inlined
 def factors_of(kind, high, low, logarithm):
     """As factor_of, of sums high + low."""
     whole = plus(high, low)
@@ -1766,7 +1767,7 @@ def sum_added(high, low, part):
     return whole, plus(low, rounding(high, part, whole))
 
 
-@helper
+@inlined
 def results_of(source, kind, x, tops, factors):
     """Results of elements: probabilities where they are COMPUTED, else logarithms."""
     if source == COMPUTED:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiled import helper
+from compiled import inlined
 from memory import split
 from walk import axis_of
 
@@ -12,7 +12,7 @@ BATCH_SIZE, BATCH_STEP, BATCH_OUT, BATCH_OTHER, BATCH_WEIGHT = 0, 1, 2, 3, 4
 BATCH_COLUMNS = 5
 
 
-@helper
+@inlined
 def offsets_of(table, axes, number):
     """Offsets in input, output and other array, and index, of a row-major number in the first `axes` axes."""
     first = 0

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from batch import BATCH_COLUMNS, BATCH_OTHER, BATCH_OUT, BATCH_STEP, BATCH_WEIGHT
-from compiled import entry, helper, inlined, separate
+from compiled import entry, helper, inlined
 from doubling import double_lines, fold_window_rows
 from loops import prefer_small_code
 from memory import (
@@ -115,7 +115,7 @@ class Places(NamedTuple):
     origin: Any
 
 
-@helper
+@inlined
 def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
     """Table the offsets, and twice the positions, of `count` elements of a window in all axes but the last.
 
@@ -132,7 +132,7 @@ def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
         store_integer(np.int64(0), positions + r * 8, place)
 
 
-@helper
+@inlined
 def _rows_inside(axis, row, total, tall, lines):
     """Of the rows of a window from `row` on (`tall`: of this row alone) those that the input has.
 
@@ -166,13 +166,13 @@ def _clear_ends(lines, count, low, high, line, share, plane_states, kind):
         clear_states(place + high * size, line - high, kind)
 
 
-@separate
+@helper
 def _join_apart(planes, lines, rows, fresh, kind, rule):
     """As join_rows_apart, in a function of its own: amid the chunk others take up to 1.1 times as long."""
     join_rows_apart(planes, lines, rows, fresh, kind, rule)
 
 
-@helper
+@inlined
 def _join_all_rows(settings, spatial, box, total, table, planes, lines, rows, block, kind, rule):
     """Join rows, also more of them than their tables hold."""
     apart = settings[PITCH] == 1 and rows.step != element_size(kind)

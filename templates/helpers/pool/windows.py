@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compiled import helper
+from compiled import inlined
 from memory import ceildiv, least, most, split
 from walk import axis_of
 
@@ -33,7 +33,7 @@ class Window(NamedTuple):
     other: Any  # in the other array
 
 
-@helper
+@inlined
 def elements_between(spatial, d, output, low, high):
     """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
     axis = axis_of(spatial, d, COLUMNS)
@@ -49,7 +49,7 @@ def elements_between(spatial, d, output, low, high):
     return first, most(stop - first, 0)
 
 
-@helper
+@inlined
 def window_of(spatial, axes, row, box):
     """The window of output position `row`, row-major in the first `axes` axes.
 
@@ -78,7 +78,7 @@ def window_of(spatial, axes, row, box):
     return Window(total, offset, position, out_offset, other_offset)
 
 
-@helper
+@inlined
 def element_at(box, axes, number):
     """Input offset and position of a window's element, counted from the first inside."""
     offset = 0

@@ -53,7 +53,7 @@ def search_apart(found, address, offsets, rows, columns, step, ahead, fresh, rul
     search_rows_apart(best, where, address, offsets, rows, columns, step, ahead, fresh, rule)
 
 
-@helper
+@inlined
 def _better(key, index, winners, c, last):
     best = winners.keys[c]
     return (key > best) | ((key == best) & is_preferred(index, winners.indices[c], last))

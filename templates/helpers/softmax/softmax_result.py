@@ -39,7 +39,7 @@ def factor_of(total, logarithm):
     return math.log(total / EXP_SCALE) if logarithm else 1.0 / total
 
 
-@helper
+@inlined
 def factors_of(kind, high, low, logarithm):
     """As factor_of, of sums high + low."""
     whole = plus(high, low)
@@ -59,7 +59,7 @@ def sum_added(high, low, part):
     return whole, plus(low, rounding(high, part, whole))
 
 
-@helper
+@inlined
 def results_of(source, kind, x, tops, factors):
     """Results of elements: probabilities where they are COMPUTED, else logarithms."""
     if source == COMPUTED:
