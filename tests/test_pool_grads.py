@@ -21,6 +21,7 @@ from draw import (
     case,
     laid_out,
     last_item_first,
+    noted,
     numpy_type,
     of_8_mebibytes,
     output,
@@ -477,6 +478,56 @@ def test_unpool(name: str, index_type: str, parts: int, monkeypatch: pytest.Monk
             last_item_first(monkeypatch)
         with specops.num_threads(1 + number % 3):
             check_unpool(random, name, index_type)
+
+
+@pytest.mark.parametrize("index_type", INDEX_TYPES)
+@pytest.mark.parametrize("name", WIDTHS)
+def test_unpool_channels_last(name: str, index_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planes side by side, with gaps between their positions: indices of their own, strays, beyond the output."""
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    taken = noted(monkeypatch, max_unpool, "_LANES")
+    random = np.random.default_rng([WIDTHS.index(name), INDEX_TYPES.index(index_type)])
+    rounds = 60
+    for number in range(rounds):
+        if number == 40:
+            last_item_first(monkeypatch)
+        monkeypatch.setattr(max_unpool, "LANES_BYTES", int(random.choice([1, 64, 256])))
+        batch, channels = int(random.integers(1, 4)), int(random.choice([2, 3, 16, 65, 300]))
+        rank = int(random.integers(1, 4))
+        given, sizes = ([int(n) for n in random.integers(1, 5, rank)] for _ in range(2))
+        shape, out_shape = (batch, channels, *given), (batch, channels, *sizes)
+
+        def channels_last(array: np.ndarray, gap: int) -> np.ndarray:
+            moved = np.moveaxis(array, 1, -1)
+            wide = np.full((*moved.shape[:-1], array.shape[1] + gap), 77, array.dtype)
+            wide[..., : array.shape[1]] = moved
+            return np.moveaxis(wide[..., : array.shape[1]], -1, 1)
+
+        plane, n = math.prod(sizes), math.prod(out_shape)
+        first = np.arange(0, n, plane).reshape(batch, channels, *(1,) * rank)
+        plain = (first + random.integers(0, plane, shape)).astype(np.uint64)
+        if number % 3 == 0:
+            for index in (random.integers(n), n, 2**31, 2**32 - 1):
+                plain.flat[random.integers(plain.size)] = index
+        x = channels_last(values(random, name, shape), number % 2)
+        indices = channels_last(plain.astype(numpy_type(index_type)), number % 5)
+        out = channels_last(np.full(out_shape, 7).astype(numpy_type(name)), number % 4)
+        base = out.base if out.base is not None else out
+        kernel = MaxUnpool(
+            input=packed(name, shape),
+            indices=packed(index_type, shape),
+            output=packed(name, out_shape),
+        )
+        with specops.num_threads(1 + number % 3):
+            kernel(x, indices, out)
+        expected = unpooled(x, indices, n)
+        found = np.ascontiguousarray(out).view(expected.dtype).ravel()
+        np.testing.assert_array_equal(found, expected, f"{number}: {shape} to {out_shape}")
+        while base.base is not None:
+            base = base.base
+        gaps = base[..., channels:]
+        assert (gaps == np.array(77).astype(gaps.dtype)).all(), "bytes between positions changed"
+    assert len(taken) == rounds
 
 
 def test_unpool_undoes_pooling() -> None:

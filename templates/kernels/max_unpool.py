@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from batch import BATCH_COLUMNS, BATCH_OTHER, BATCH_SIZE, BATCH_STEP, offsets_of
+from batch import BATCH_COLUMNS, BATCH_OTHER, BATCH_OUT, BATCH_SIZE, BATCH_STEP, offsets_of
 from compiled import entry, helper
-from memory import element_size, least, load_index, load_integer, split, store_integer
+from memory import ceildiv, element_size, least, load_index, load_integer, split, store_integer
 from walk import axis_of, integers, lane_types, product_of
 from zero import zero_bytes
 
 # A walk is made of these settings, then two tables of axes: of the input, with the indices' strides, and of the output.
+# That of `lanes` has those of a plane of the input, and of the batch.
 GIVEN_AXES = 0  # lengths of the tables
 OUT_AXES = 1
 INDEX_BYTES = 2  # of an index
@@ -22,7 +23,9 @@ OUT_STEP = 4  # bytes from one position of the output to the next, where one str
 SHARE = 5  # positions of an item
 GIVEN_SHARE = 6  # elements that an item reads; 0: all
 STRAY = 7  # set to 1 if one of them belongs to another item
-SETTINGS = 8
+LANES = 8  # of `lanes`: planes side by side
+TOGETHER = 9  # of them those of an item
+SETTINGS = 10
 
 
 @helper
@@ -126,6 +129,80 @@ def unpool(width):
                 )
                 first += some.count
         if stray and own > 0:
+            settings[STRAY] = 1
+
+    return chunk
+
+
+@helper
+def _put_lanes(out, step, element, at, index_bytes, count, base, plane, positions, lane):
+    """Put an element of each of `count` planes side by side at its index; whether one belongs to another plane.
+
+    Indices of the first plane begin with `base`, those of others `plane` further on each; `step`: from one position of
+    the output to the next.
+    """
+    size = element_size(lane)
+    stray = False
+    for i in range(count):
+        index = load_index(at + i * index_bytes, index_bytes)
+        place = index - base - i * plane
+        if 0 <= place < plane:
+            value = load_integer(lane, element + i * size)
+            store_integer(lane, out + place * step + i * size, value)
+        else:
+            stray |= 0 <= index < positions
+    return stray
+
+
+def lanes(width):
+    """Chunk as `unpool` of planes that lie side by side in all arrays, as channels last; an item is TOGETHER of them.
+
+    SHARE and GIVEN_SHARE are positions of a plane. STRAY is set if an element belongs to another plane.
+    """
+    lane, _ = lane_types(width, False)
+
+    @entry
+    def chunk(walk, x, out, indices, begin, end):
+        settings, given = integers(walk), integers(walk + 8 * SETTINGS)
+        inner, positions = settings[GIVEN_AXES] - 1, settings[POSITIONS]
+        index_bytes, size = settings[INDEX_BYTES], element_size(lane)
+        batch = axis_of(given, settings[GIVEN_AXES], BATCH_COLUMNS)
+        axis = axis_of(given, inner, BATCH_COLUMNS)
+        n, step, index_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OTHER]
+        plane, own, out_step = settings[SHARE], settings[GIVEN_SHARE], settings[OUT_STEP]
+        side_by_side, together = settings[LANES], settings[TOGETHER]
+        blocks = ceildiv(side_by_side, together)
+        stray = False
+        for item in range(begin, end):
+            number, block = split(item, blocks)
+            beside = block * together
+            count = least(together, side_by_side - beside)
+            elements = x + number * batch[BATCH_STEP] + beside * size
+            at = indices + number * batch[BATCH_OTHER] + beside * index_bytes
+            target = out + number * batch[BATCH_OUT] + beside * size
+            base = (number * side_by_side + beside) * plane
+            for position in range(plane):
+                zero_bytes(target + position * out_step, count * size)
+            first = 0
+            while first < own:
+                row, digit = split(first, n)
+                offset, _, index_offset, _ = offsets_of(given, inner, row)
+                run = least(n - digit, own - first)
+                for i in range(digit, digit + run):
+                    stray |= _put_lanes(
+                        target,
+                        out_step,
+                        elements + offset + i * step,
+                        at + index_offset + i * index_step,
+                        index_bytes,
+                        count,
+                        base,
+                        plane,
+                        positions,
+                        lane,
+                    )
+                first += run
+        if stray:
             settings[STRAY] = 1
 
     return chunk
