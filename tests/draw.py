@@ -222,13 +222,13 @@ def short_lengths(lanes: int) -> list[int]:
 
 
 def noted(patch: pytest.MonkeyPatch, module: Any, name: str) -> list[Any]:
-    """The arguments of each call of a module's function from here on."""
+    """The arguments of each call of a module's function from here on, but those by name."""
     calls: list[Any] = []
     function = getattr(module, name)
 
-    def note(*arguments: Any) -> Any:
+    def note(*arguments: Any, **named: Any) -> Any:
         calls.append(arguments)
-        return function(*arguments)
+        return function(*arguments, **named)
 
     patch.setattr(module, name, note)
     return calls

@@ -483,12 +483,15 @@ def test_unpool(name: str, index_type: str, parts: int, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("index_type", INDEX_TYPES)
 @pytest.mark.parametrize("name", WIDTHS)
 def test_unpool_channels_last(name: str, index_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planes side by side, with gaps between their positions: indices of their own, strays, beyond the output."""
+    """Planes side by side, with gaps between positions and rows: indices of their own, strays, beyond the output.
+
+    Where there are no strays, elements are read once.
+    """
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
-    taken = noted(monkeypatch, max_unpool, "_LANES")
+    runs = noted(monkeypatch, pooling, "run")
     random = np.random.default_rng([WIDTHS.index(name), INDEX_TYPES.index(index_type)])
-    rounds = 60
-    for number in range(rounds):
+    by_lanes = 0
+    for number in range(60):
         if number == 40:
             last_item_first(monkeypatch)
         monkeypatch.setattr(max_unpool, "LANES_BYTES", int(random.choice([1, 64, 256])))
@@ -497,37 +500,44 @@ def test_unpool_channels_last(name: str, index_type: str, monkeypatch: pytest.Mo
         given, sizes = ([int(n) for n in random.integers(1, 5, rank)] for _ in range(2))
         shape, out_shape = (batch, channels, *given), (batch, channels, *sizes)
 
-        def channels_last(array: np.ndarray, gap: int) -> np.ndarray:
+        def channels_last(array: np.ndarray, gap: int, row_gap: int = 0) -> np.ndarray:
             moved = np.moveaxis(array, 1, -1)
-            wide = np.full((*moved.shape[:-1], array.shape[1] + gap), 77, array.dtype)
-            wide[..., : array.shape[1]] = moved
-            return np.moveaxis(wide[..., : array.shape[1]], -1, 1)
+            *outer, columns, planes = moved.shape
+            wide = np.full((*outer, columns + row_gap, planes + gap), 77, array.dtype)
+            wide[..., :columns, :planes] = moved
+            return np.moveaxis(wide[..., :columns, :planes], -1, 1)
 
         plane, n = math.prod(sizes), math.prod(out_shape)
         first = np.arange(0, n, plane).reshape(batch, channels, *(1,) * rank)
         plain = (first + random.integers(0, plane, shape)).astype(np.uint64)
-        if number % 3 == 0:
+        strays = number % 3 == 0
+        if strays:
             for index in (random.integers(n), n, 2**31, 2**32 - 1):
                 plain.flat[random.integers(plain.size)] = index
         x = channels_last(values(random, name, shape), number % 2)
         indices = channels_last(plain.astype(numpy_type(index_type)), number % 5)
-        out = channels_last(np.full(out_shape, 7).astype(numpy_type(name)), number % 4)
-        base = out.base if out.base is not None else out
+        rows_apart = rank > 1 and sizes[-2] > 1 and number % 7 == 0
+        blank = np.full(out_shape, 7).astype(numpy_type(name))
+        out = channels_last(blank, number % 4, 2 if rows_apart else 0)
         kernel = MaxUnpool(
             input=packed(name, shape),
             indices=packed(index_type, shape),
             output=packed(name, out_shape),
         )
+        runs.clear()
         with specops.num_threads(1 + number % 3):
             kernel(x, indices, out)
+        assert strays or len(runs) == 1
+        by_lanes += runs[0][0].chunk is max_unpool._LANES(8 * out.itemsize)
         expected = unpooled(x, indices, n)
         found = np.ascontiguousarray(out).view(expected.dtype).ravel()
         np.testing.assert_array_equal(found, expected, f"{number}: {shape} to {out_shape}")
-        while base.base is not None:
-            base = base.base
-        gaps = base[..., channels:]
-        assert (gaps == np.array(77).astype(gaps.dtype)).all(), "bytes between positions changed"
-    assert len(taken) == rounds
+        buffer = out
+        while buffer.base is not None:
+            buffer = buffer.base
+        buffer[tuple(map(slice, np.moveaxis(out, 1, -1).shape))] = 77
+        assert (buffer == np.array(77).astype(buffer.dtype)).all(), "bytes between elements changed"
+    assert by_lanes > 50
 
 
 def test_unpool_undoes_pooling() -> None:

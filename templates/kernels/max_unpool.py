@@ -157,7 +157,7 @@ def _put_lanes(out, step, element, at, index_bytes, count, base, plane, position
 def lanes(width):
     """Chunk as `unpool` of planes that lie side by side in all arrays, as channels last; an item is TOGETHER of them.
 
-    SHARE and GIVEN_SHARE are positions of a plane. STRAY is set if an element belongs to another plane.
+    SHARE is the positions of a plane of the output. STRAY is set if an element belongs to another plane.
     """
     lane, _ = lane_types(width, False)
 
@@ -169,7 +169,8 @@ def lanes(width):
         batch = axis_of(given, settings[GIVEN_AXES], BATCH_COLUMNS)
         axis = axis_of(given, inner, BATCH_COLUMNS)
         n, step, index_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OTHER]
-        plane, own, out_step = settings[SHARE], settings[GIVEN_SHARE], settings[OUT_STEP]
+        rows = product_of(given, inner, BATCH_COLUMNS, BATCH_SIZE)
+        plane, out_step = settings[SHARE], settings[OUT_STEP]
         side_by_side, together = settings[LANES], settings[TOGETHER]
         blocks = ceildiv(side_by_side, together)
         stray = False
@@ -183,12 +184,9 @@ def lanes(width):
             base = (number * side_by_side + beside) * plane
             for position in range(plane):
                 zero_bytes(target + position * out_step, count * size)
-            first = 0
-            while first < own:
-                row, digit = split(first, n)
+            for row in range(rows):
                 offset, _, index_offset, _ = offsets_of(given, inner, row)
-                run = least(n - digit, own - first)
-                for i in range(digit, digit + run):
+                for i in range(n):
                     stray |= _put_lanes(
                         target,
                         out_step,
@@ -201,7 +199,6 @@ def lanes(width):
                         positions,
                         lane,
                     )
-                first += run
         if stray:
             settings[STRAY] = 1
 

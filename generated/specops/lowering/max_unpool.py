@@ -131,7 +131,6 @@ class MaxUnpool:
         settings[kernel.POSITIONS] = self._elements
         settings[kernel.OUT_STEP] = places[0][1]
         settings[kernel.SHARE] = math.prod(self._out_sizes[2:])
-        settings[kernel.GIVEN_SHARE] = math.prod(self._sizes[2:])
         settings[kernel.LANES], settings[kernel.TOGETHER] = beside, together
         items = number * ceildiv(beside, together)
         return Plan(_LANES(8 * size), walk_of(settings, given, [batch]), items)
