@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from numba.core.dispatcher import Dispatcher
 
 import specops
+from specops import kernels
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -168,3 +170,15 @@ def test_the_tour_shows_every_example() -> None:
     rows = tour.examples()
     assert len(rows) >= 1347
     assert {row[-1] for row in rows} == {"ok"}
+
+
+def test_code_of_helpers_does_not_depend_on_their_callers() -> None:
+    """Whether they become part of these is told: Numba would take the option of whichever compiles them first."""
+    told = 0
+    for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
+        for name, function in vars(importlib.import_module(module.name)).items():
+            if isinstance(function, Dispatcher) and function.targetoptions["no_cfunc_wrapper"]:
+                called = not function.targetoptions.get("nogil")
+                told += called
+                assert not called or "forceinline" in function.targetoptions, name
+    assert told > 200
