@@ -550,9 +550,7 @@ def test_the_axis_of_vectors(
     n: int, kept: tuple[int, int], across: bool, across_runs: bool
 ) -> None:
     """Vectors lie along short groups, or short runs of groups, that are many and near to each other."""
-    strategies = search_strategy.Strategies(
-        element_bytes=4, out_bytes=8, one_hot=False, last=False, far=False
-    )
+    strategies = search_strategy.Strategies(element_bytes=4, out_bytes=8, one_hot=False, far=False)
     axis = Axis(kept[0], 4 * kept[1], 8)
     outer, run = Axis(50, 4 * kept[0] * kept[1], n), Axis(n, 4, 1)
     assert strategies._lanes_across_few([axis], [run]) == across
@@ -573,7 +571,7 @@ def test_short_groups_of_elements_apart(elements: int, name: str) -> None:
     host = Hardmax(axes=(2,), nan="propagates", input=given, output=given)
     size = wide.itemsize
     strategies = search_strategy.Strategies(
-        element_bytes=size, out_bytes=size, one_hot=True, last=False, far=False
+        element_bytes=size, out_bytes=size, one_hot=True, far=False
     )
     for x, across in (
         (wide[..., ::2], True),

@@ -86,7 +86,6 @@ class Strategies:
     element_bytes: int
     out_bytes: int  # of an element of the output
     one_hot: bool  # marks are stored, no indices
-    last: bool  # of equal elements that of the greatest index is preferred
     far: bool  # input that the caches hold in part, if at all
 
     def of(self, visit: Visit, past: bool) -> Strategy:
@@ -227,7 +226,7 @@ class Strategies:
         if contiguous:
             if reduced[-1].stride < 0:
                 visit.turn(-1)
-            late = (reduced[-1].other_stride < 0) != self.last
+            late = (reduced[-1].other_stride < 0) != visit.last
         return Strategy(
             lanes=Lanes.ROWS,
             contiguous=contiguous,
@@ -250,7 +249,7 @@ class Strategies:
         axes = sorted(visit.reduced, key=lambda axis: -abs(axis.other_stride))
         at, index = 0, visit.base
         for i, axis in enumerate(axes):
-            if (axis.other_stride < 0) != self.last:
+            if (axis.other_stride < 0) != visit.last:
                 axes[i], moved, further = reverse(axis)
                 at += moved
                 index += further

@@ -114,7 +114,6 @@ class Search:
             element_bytes=self._element_bytes,
             out_bytes=self._out_bytes,
             one_hot=mark is not None,
-            last=self._last,
             far=input_bytes >= machine.FAR_BYTES,
         )
         self._marking = None
