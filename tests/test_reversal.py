@@ -140,6 +140,16 @@ def test_direction_of_outputs_that_lack_axes() -> None:
     assert reversal.direction(few, (1,), (84, 12, -4), (12, 4)).reversals
 
 
+def test_direction_of_an_output_that_is_copied_in_part() -> None:
+    """Only what is computed is reversed."""
+    told = packed("FLOAT32", (7, 500, 40)), (), (0, 160, -4), (80000, 160, 4)
+    for copies, items in ((False, 7 * 500), (True, 500)):
+        (each,) = reversal.direction(*told, copies=copies).reversals
+        assert each.items == items
+    x = np.broadcast_to(np.random.default_rng(1).random((500, 40, 3))[:, ::-1], (7, 500, 40, 3))
+    np.testing.assert_array_equal(specops.argmax(x, 3), x.argmax(3))
+
+
 def flips(rank: int) -> list[tuple[slice, ...]]:
     """All ways to walk some axes backward."""
     return list(itertools.product([slice(None), slice(None, None, -1)], repeat=rank))
@@ -187,4 +197,4 @@ def test_what_an_operator_may_run() -> None:
         (Reduce(function="sum", output=groups, **told), 2),
         (Reduce(function="argmax", output=indices, **told), 8),
     ):
-        assert reversal.reversing(element_bytes) in operator.chunks()
+        assert reversal.reversal_chunk(element_bytes) in operator.chunks()

@@ -2575,9 +2575,8 @@ MEASURE = 1
 WRITE = 2
 
 # Elements, from and to, of rows that are transposed, as many of them as a vector has lanes: 0.3 to 0.95 of the time, of
-# 7 and 8 float64 1.2 to 1.5 times; of 29 to 32 float32, nearly two whole vectors, it would be 1.0 to 1.1 times. Fewer,
-# from 2 on, are transposed where that pays: see the host's side.
-NARROW = {"FLOAT16": (4, 32), "BFLOAT16": (4, 32), "FLOAT32": (4, 28), "FLOAT64": (2, 8)}
+# 7 and 8 float64 1.2 to 1.5 times; of 29 to 32 float32, nearly two whole vectors, it would be 1.0 to 1.1 times.
+NARROW = {"FLOAT16": (2, 32), "BFLOAT16": (2, 32), "FLOAT32": (2, 28), "FLOAT64": (2, 8)}
 
 L1_BYTES = 1 << 15  # of what is worked on together
 
@@ -2634,7 +2633,7 @@ def short_rows(dtype):
 
 
 def narrow_rows(dtype):
-    """Chunk of groups that are each one contiguous run of 2 to so few elements that they are transposed: see NARROW."""
+    """Chunk of groups that are each one contiguous run of so few elements that they are transposed: see NARROW."""
     kind = _KINDS[dtype]
 
     @entry

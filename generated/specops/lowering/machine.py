@@ -10,11 +10,8 @@ thresholds that choose a strategy. Results are right with any smaller one, too, 
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
-
-from numba.core.registry import cpu_target
 
 from specops.lowering.axes import merge
 from specops.tensor import Tensor
@@ -30,13 +27,6 @@ PAST_BYTES = 1 << 24  # output from which it, or its zeros, go past them: see ou
 # Bytes of inputs and outputs together from which outputs may go past the caches: see goes_past.
 MOVED_PAST_BYTES = 3 << 23
 BESIDE = 400  # columns that narrow rows taken as one have, at most, about
-
-
-@functools.cache
-def has(*features: str) -> bool:
-    """Whether the processor that is compiled for has all of these features, by LLVM's names."""
-    _, _, found = cpu_target.target_context.codegen().magic_tuple()
-    return {f"+{feature}" for feature in features} <= set(found.split(","))
 
 
 def whole_lines(n: int, element_bytes: int) -> int:

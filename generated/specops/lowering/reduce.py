@@ -18,7 +18,7 @@ from specops.lowering import machine, planes
 from specops.lowering.axes import Axis, ceildiv, coalesce, elements, evened, reverse, table
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Array, Plans, Strides
-from specops.lowering.reversal import Reversal, direction, reverse_back, reversing
+from specops.lowering.reversal import Reversal, direction, reversal_chunk, reverse_back
 from specops.lowering.walk import Walk, walk_of
 from specops.tensor import Tensor
 
@@ -206,7 +206,7 @@ class Reduce:
     def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides."""
         folds = [run(*self._fold) for run in (_ROWS, _RUNS, _COLUMNS, _PLANES, _COMBINE)]
-        return [*folds, reversing(self._element_bytes)]
+        return [*folds, reversal_chunk(self._element_bytes)]
 
     def _plan(self, strides: Strides, out_strides: Strides) -> _Plan:
         out_strides, moved, reversals = direction(self._output, self.axes, strides, out_strides)

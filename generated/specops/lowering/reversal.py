@@ -19,12 +19,14 @@ from specops.tensor import Tensor
 _REVERSE = launch.chunks_of(kernel.reverse)
 
 LEAST_BYTES = 1 << 12  # of an output that is worth a second chunk
-# Of a step in the input: elements further apart are read one by one, whichever way.
-NEAR_BYTES = 1 << 7
-# Of axes of more bytes, or whose next axis outside is of their kind: 0.01 to 0.8 of the time, others up to 2.5.
+NEAR_BYTES = (
+    1 << 7
+)  # of a step in the input; elements further apart are read one by one, whichever way
+# An axis whose elements adjoin is reversed if it has more bytes than this, or the next axis outside is of its kind, kept
+# or reduced: 0.01 to 0.8 of the time. Others would take up to 2.5.
 FEW_BYTES = 1 << 4
-# Of a step over a run of a few elements along an axis of the same kind: 0.15 to 0.9 of the time, longer ones up to 2
-# along kept axes. Along reduced ones 0.2 to 0.9 up to NEAR_BYTES.
+# An axis with runs inside, along an axis of its kind, is reversed if a step along it is at most so many bytes: 0.15 to
+# 0.9 of the time, longer ones up to 2. A reduced axis up to NEAR_BYTES: 0.2 to 0.9.
 RUN_BYTES = 24
 PAIRS = 64  # of an item, at most: threads share those of longer runs
 
@@ -61,6 +63,7 @@ def direction(
     out_strides: Strides,
     *,
     marks: bool = False,
+    copies: bool = False,
 ) -> Direction:
     """The input's way, along axes where elements would be stored one by one else, or in runs of a few.
 
@@ -68,14 +71,23 @@ def direction(
         axes: the reduced ones of the input, which the output may lack.
         marks: are stored, which stand where their indices say along reduced axes: no reversal there. Over runs it would
             take 1.4 to 3.5 times as long.
+        copies: of kept axes along which the input repeats, the first element is computed, and copied afterwards.
     """
     sizes, element_bytes = output.sizes, output.numpy_dtype.itemsize
     if len(out_strides) < len(strides):
         strides, axes = tuple(s for a, s in enumerate(strides) if a not in axes), ()
+    if copies:
+        repeated = (s == 0 and a not in axes for a, s in enumerate(strides))
+        sizes = tuple(1 if once else n for n, once in zip(sizes, repeated, strict=True))
     reversed_axes = []
     if math.prod(sizes) * element_bytes >= LEAST_BYTES:
-        numbered = enumerate(zip(sizes, strides, out_strides, strict=True))
-        order = [_OutputAxis(a, a in axes, *told) for a, told in numbered if told[0] > 1]
+        order = [
+            _OutputAxis(a, a in axes, n, stride, out_stride)
+            for a, (n, stride, out_stride) in enumerate(
+                zip(sizes, strides, out_strides, strict=True)
+            )
+            if n > 1
+        ]
         order.sort(key=lambda axis: -abs(axis.out_stride))
         for outer, axis, inner in zip([None, *order], order, [*order[1:], None], strict=False):
             if _pays(outer, axis, inner, element_bytes, marks):
@@ -136,11 +148,11 @@ def _reversal(axes: Sequence[Axis], along: int, lowest: int) -> Reversal:
 
 def reverse_back(reversals: Sequence[Reversal], out: Array, large: bool) -> None:
     """Put the elements of an output where they belong."""
-    at, chunk = launch.address(out), reversing(out.itemsize)
+    at, chunk = launch.address(out), reversal_chunk(out.itemsize)
     for each in reversals:
         chunk.run(each.walk.at, 0, at + each.one, at + each.other, each.items, large)
 
 
-def reversing(element_bytes: int) -> launch.Chunk:
+def reversal_chunk(element_bytes: int) -> launch.Chunk:
     """What reverses elements of so many bytes."""
     return _REVERSE(8 * element_bytes)

@@ -16,7 +16,7 @@ from specops.kernels import softmax as kernel
 from specops.lowering import machine, planes
 from specops.lowering.axes import Axis, ceildiv, coalesce, elements, evened, reverse, table
 from specops.lowering.plans import Array, Plans, Strides
-from specops.lowering.reversal import Reversal, direction, reverse_back, reversing
+from specops.lowering.reversal import Reversal, direction, reversal_chunk, reverse_back
 from specops.lowering.walk import Walk, walk_of
 from specops.tensor import Tensor
 
@@ -49,7 +49,6 @@ NEAR_COST = 1.5  # where elements are picked out of vectors, or adjoin along nei
 STRIDED_COST = 5.0  # of others;
 GROUP_COST = 100.0  # of a group whose elements do not adjoin, if vectors lie along it, besides
 PART_ITEMS = 8  # items that are enough for the threads to share
-NARROWEST = 2  # elements of rows that are transposed with AVX-512: 0.35 to 0.9 of the time, elsewhere up to 1.9
 LARGE_BYTES = 1 << 16  # input from which a second thread pays: earlier than for others
 
 
@@ -84,12 +83,6 @@ class _Strategy(NamedTuple):
     last_columns: int = 1  # of the last plane of each row of planes
     in_place: bool = False  # a row's exponentials are kept where its results go
     run: int = 1  # of columns, adjoining ones that are one group
-
-
-def narrow(dtype: str) -> tuple[int, int]:
-    """Elements, from and to, of rows that are transposed; with AVX-512 fewer than elsewhere."""
-    narrowest, widest = kernel.NARROW[dtype]
-    return NARROWEST if machine.has("avx512bw") else narrowest, widest
 
 
 class Softmax:
@@ -144,7 +137,7 @@ class Softmax:
         return [
             *(run(self._dtype) for run in (_SHORT, _NARROW, _ROWS, _COLUMNS, _PLANES)),
             _COMBINE,
-            reversing(self._element_bytes),
+            reversal_chunk(self._element_bytes),
         ]
 
     def _plan(self, strides: Strides, out_strides: Strides) -> _Plan:
@@ -346,8 +339,8 @@ class Softmax:
 
     def _is_narrow(self, total: int) -> bool:
         """Whether a run of so many elements is transposed."""
-        narrowest, widest = narrow(self._dtype)
-        return narrowest <= total <= widest
+        narrowest, widest = kernel.NARROW[self._dtype]
+        return bool(narrowest <= total <= widest)
 
     def _are_narrow(self, kept: list[Axis], reduced: list[Axis]) -> bool:
         """Whether groups are such runs, and enough of them to fill vectors."""

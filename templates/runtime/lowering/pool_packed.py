@@ -7,15 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numba.core.registry import cpu_target
 
-from specops.lowering import machine
 from specops.lowering.axes import ceildiv
 from specops.lowering.pool_axes import SpatialAxis
 
 
+@functools.cache
 def packs() -> bool:
     """Whether the code may move lanes of any width together and apart; elsewhere that is done one by one."""
-    return machine.has("avx512vbmi2", "avx512bw", "avx512vl")
+    _, _, features = cpu_target.target_context.codegen().magic_tuple()
+    return {"+avx512vbmi2", "+avx512bw", "+avx512vl"} <= set(features.split(","))
 
 
 class PlaneTable(NamedTuple):

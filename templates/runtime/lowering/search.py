@@ -14,7 +14,7 @@ from specops.lowering import machine, planes
 from specops.lowering.axes import Axis, by_memory, coalesce, elements, evened, table
 from specops.lowering.keys import keys_of
 from specops.lowering.plans import Array, Plans, Strides
-from specops.lowering.reversal import Reversal, direction, reverse_back, reversing
+from specops.lowering.reversal import Reversal, direction, reversal_chunk, reverse_back
 from specops.lowering.search_marks import Marking, Marks, Stores
 from specops.lowering.search_strategy import Lanes, Preferred, Strategies, Strategy
 from specops.lowering.search_visit import Visit, visited
@@ -156,17 +156,17 @@ class Search:
         searches = _SHORT, _ROWS, _COLUMNS, _PLANES
         if self._marking is None:
             run = [search(*self._kind, False) for search in searches]
-            return [*run, _COMBINE, reversing(self._out_bytes)]
+            return [*run, _COMBINE, reversal_chunk(self._out_bytes)]
         one_hot = [search(*self._kind, True) for search in searches]
         # Rows alone are searched for places or pairs before any mark is stored.
         others = [search(*self._kind, False) for search in (_SHORT, _ROWS)]
-        stores = _ZERO, _MARKED(self._kind[0]), reversing(self._out_bytes)
+        stores = _ZERO, _MARKED(self._kind[0]), reversal_chunk(self._out_bytes)
         return [*one_hot, *others, _COMBINE, *stores]
 
     def _plan(self, strides: Strides, out_strides: Strides) -> _Plan:
         marking = self._marking
         out_strides, moved, reversals = direction(
-            self._output, self.axes, strides, out_strides, marks=marking is not None
+            self._output, self.axes, strides, out_strides, marks=marking is not None, copies=True
         )
         visit = visited(self._sizes, self.axes, self._last, strides, out_strides)
         kept, reduced = visit.kept, visit.reduced
