@@ -19,11 +19,10 @@ from specops.tensor import Tensor
 _REVERSE = launch.chunks_of(kernel.reverse)
 
 LEAST_BYTES = 1 << 12  # of an output that is worth a second chunk
-NEAR_BYTES = (
-    1 << 7
-)  # of a step in the input; elements further apart are read one by one, whichever way
-# An axis whose elements adjoin is reversed if it has more bytes than this, or the next axis outside is of its kind, kept
-# or reduced: 0.01 to 0.8 of the time. Others would take up to 2.5.
+# Of a step in the input: elements further apart are read one by one, whichever way.
+NEAR_BYTES = 1 << 7
+# An axis whose elements adjoin is reversed if it has more bytes than this, or if the next axis outside is of its kind,
+# kept or reduced: 0.01 to 0.8 of the time. Others would take up to 2.5.
 FEW_BYTES = 1 << 4
 # An axis with runs inside, along an axis of its kind, is reversed if a step along it is at most so many bytes: 0.15 to
 # 0.9 of the time, longer ones up to 2. A reduced axis up to NEAR_BYTES: 0.2 to 0.9.
