@@ -48,7 +48,7 @@ class Direction(NamedTuple):
 
 
 class _OutputAxis(NamedTuple):
-    axis: int  # its number
+    number: int
     reduced: bool  # its kind: reduced or kept
     size: int
     stride: int  # bytes, in the input
@@ -90,7 +90,7 @@ def direction(
         order.sort(key=lambda axis: -abs(axis.out_stride))
         for outer, axis, inner in zip([None, *order], order, [*order[1:], None], strict=False):
             if _pays(outer, axis, inner, element_bytes, marks):
-                reversed_axes.append(axis.axis)
+                reversed_axes.append(axis.number)
     taken = tuple(-s if a in reversed_axes else s for a, s in enumerate(out_strides))
     shift = sum((sizes[a] - 1) * out_strides[a] for a in reversed_axes)
     return Direction(taken, shift, _reversals(sizes, out_strides, reversed_axes))
