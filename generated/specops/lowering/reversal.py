@@ -75,6 +75,8 @@ def direction(
     sizes, element_bytes = output.sizes, output.numpy_dtype.itemsize
     if len(out_strides) < len(strides):
         strides, axes = tuple(s for a, s in enumerate(strides) if a not in axes), ()
+    if not any(s * out < 0 for s, out in zip(strides, out_strides, strict=True)):
+        return Direction(out_strides, 0, ())  # of most: soon, as each new shape is asked
     if copies:
         repeated = (s == 0 and a not in axes for a, s in enumerate(strides))
         sizes = tuple(1 if once else n for n, once in zip(sizes, repeated, strict=True))
