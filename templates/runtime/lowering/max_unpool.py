@@ -22,9 +22,8 @@ _LANES = launch.chunks_of(kernel.lanes)
 
 ITEMS = 64  # parts of the output for threads to share
 OWN_ELEMENTS = 1 << 12  # of the output, wanted for planes of their own that are an item
-LANES_BYTES = (
-    1 << 8
-)  # planes side by side that are an item, at most: 0.2 to 1 of the time of one line
+# Of planes side by side that are an item, at most: 0.2 to 1 of the time of one line.
+LANES_BYTES = 1 << 8
 LANES_ITEMS = 8  # enough for threads to share
 
 
