@@ -27,6 +27,7 @@ Otherwise than in DxDispatch:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable
@@ -36,11 +37,11 @@ from typing import Any, TypedDict, Unpack
 import numpy.typing as npt
 
 from specops import reading
-from specops.dxdispatch import nodes
-from specops.dxdispatch.limits import Limits
-from specops.dxdispatch.model import Folders, Model
+from specops.dxdispatch import nodes, reader
+from specops.dxdispatch.context import Context
+from specops.dxdispatch.limits import Limits, Usage
+from specops.dxdispatch.model import Model
 from specops.dxdispatch.problems import ModelError, Problem, Report, TooMany
-from specops.dxdispatch.reader import Reader
 from specops.dxdispatch.runner import Output, Runner, Timing
 from specops.errors import SpecopsError
 from specops.reading import NotUnderstood
@@ -230,25 +231,20 @@ def _read(
         raise SpecopsError(message) from None
     file = Path(path)
     report = Report(str(path))
-    model = Model(report.file, report)
-    try:
-        text = _text(file, report)
-        if text is None:
-            return model
-        report.text = text
-        root = nodes.parse(report)
-        if root is None:
-            return model
-        folders = Folders(
-            file.resolve(),
-            file.resolve().parent if input_folder is None else Path(input_folder),
-            None if output_folder is None else Path(output_folder),
-        )
-        reader = Reader(report, folders, limits, wanted, will_run=will_run)
-        model = reader.model
-        reader.read(root)
-    except TooMany:
-        pass
+    output = None if output_folder is None else Path(output_folder)
+    model = Model(report.file, report, output=output)
+    text = _text(file, report)
+    if text is None:
+        return model
+    report.text = text
+    root = nodes.parse(report)
+    if root is None:
+        return model
+    home = file.resolve()
+    input = home.parent if input_folder is None else Path(input_folder)
+    context = Context(root, model, input, {home}, Usage(limits), wanted, will_run)
+    with contextlib.suppress(TooMany):
+        reader.read(context)
     return model
 
 
@@ -259,12 +255,12 @@ def _text(file: Path, report: Report) -> str | None:
             data = opened.read(nodes.MAX_BYTES + 1)
         if len(data) > nodes.MAX_BYTES:
             hint = "put large data into .npy files"
-            report.at(None, f"more than {nodes.MAX_BYTES} bytes", hint)
+            report.error(None, f"more than {nodes.MAX_BYTES} bytes", hint)
             return None
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        report.at(None, f"byte {error.start} is not UTF-8")
+        report.error(None, f"byte {error.start} is not UTF-8")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
-        report.at(None, f"cannot be read: {reason or error}")
+        report.error(None, f"cannot be read: {reason or error}")
     return None

@@ -8,10 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from specops.dxdispatch.nodes import Node
 from specops.dxdispatch.operators import BindPoint, Dispatchable
 from specops.dxdispatch.problems import Report
-from specops.dxdispatch.values import BUFFER_TYPES, Initial
+from specops.dxdispatch.values import Initial
 
 
 @dataclass(frozen=True)
@@ -20,14 +22,14 @@ class Resource:
 
     name: str
     node: Node
-    dtype: str | None
+    dtype: np.dtype | None
     bytes: int
     initial: Initial
 
     @property
     def count(self) -> int:
         """Elements that were filled."""
-        return 0 if self.dtype is None else self.initial.nbytes // BUFFER_TYPES[self.dtype].itemsize
+        return 0 if self.dtype is None else self.initial.nbytes // self.dtype.itemsize
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,3 @@ class Model:
     owned: dict[str, tuple[Bound, ...]] = field(default_factory=dict)  # by dispatchable
     commands: list[Command] = field(default_factory=list)
     output: Path | None = None
-
-
-@dataclass(frozen=True)
-class Folders:
-    """Where a model's files are: read below one folder, written below another, if any."""
-
-    model: Path
-    input: Path
-    output: Path | None

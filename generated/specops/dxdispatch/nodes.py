@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from specops.dxdispatch.problems import Report
+from specops.dxdispatch.problems import MAX_PROBLEMS, Problem, Report, did_you_mean
 
 MAX_BYTES = 8 << 20  # of a model file; larger data belongs in .npy files
 MAX_DEPTH = 64
 MAX_NODES = 200_000  # members of objects, and objects and arrays within arrays
 MAX_DIGITS = 400  # of a number
+
+UINT32, UINT64 = 2**32 - 1, 2**64 - 1  # the greatest of the types that DxDispatch reads members as
 
 _BLANK = re.compile(r"[ \t\r\n]+|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
@@ -39,13 +41,15 @@ class Node:
     """A value of a file.
 
     `value` is None, a bool, an int, a float, a str, a dict of nodes, or Items. `parent` and `key` say which member of
-    which node it is.
+    which node it is. What is wrong with it is added to `report`.
     """
 
-    __slots__ = ("key", "offset", "parent", "value")
+    __slots__ = ("key", "offset", "parent", "report", "value")
 
-    def __init__(self, offset: int, parent: Node | None = None, key: str | int = "") -> None:
-        self.offset, self.parent, self.key = offset, parent, key
+    def __init__(
+        self, report: Report, offset: int, parent: Node | None = None, key: str | int = ""
+    ) -> None:
+        self.report, self.offset, self.parent, self.key = report, offset, parent, key
         self.value: Any = None
 
     def path(self) -> str:
@@ -75,6 +79,76 @@ class Node:
 
     __repr__ = kind
 
+    # --- what is wrong with it ---
+
+    def problem(
+        self, message: str, hint: str = "", severity: str = "error", id: str = ""
+    ) -> Problem:
+        """A problem at this place, which is not added to the report."""
+        return self.report.problem(self.offset, self.path(), message, hint, severity, id)
+
+    def error(self, message: str, hint: str = "", id: str = "") -> None:
+        """Add an error; raises TooMany where there are enough of them."""
+        self.report.add(self.problem(message, hint, id=id))
+
+    def warn(self, message: str, name: str = "", known: Iterable[str] = ()) -> None:
+        """Add a warning, as of a name that is none of the known ones; of very many only the first are kept."""
+        if self.report.warnings < MAX_PROBLEMS:
+            self.report.add(self.problem(message, did_you_mean(name, known), "warning"))
+
+    def refuse(self, allowed: str, hint: str = "") -> None:
+        """An error for a value that is not what is allowed."""
+        self.error(f"found {self.kind()}; allowed: {allowed}", hint)
+
+    # --- what its members must be ---
+
+    def refuse_member(self, name: str, allowed: str, hint: str = "") -> None:
+        """An error for a member that is missing or is not what is allowed; of one that is there, its path names it."""
+        member = self.get(name)
+        if member is None:
+            self.error(f"{name} is missing; allowed: {allowed}", hint)
+        else:
+            member.refuse(allowed, hint)
+
+    def unknown(self, known: tuple[str, ...]) -> None:
+        """Warnings for members that are none of the known ones."""
+        for name, member in self.value.items():
+            if name not in known:
+                member.warn("not read", name, known)
+
+    def is_object(self) -> bool:
+        """Whether this has members at all; an error where it has none."""
+        if isinstance(self.value, dict):
+            return True
+        self.refuse("an object")
+        return False
+
+    def may_have(self, name: str, kind: type, allowed: str) -> bool:
+        """Whether a member is of a kind, or not there at all; an error for others."""
+        return self.get(name) is None or self.member(name, kind, allowed) is not None
+
+    def member(self, name: str, kind: type, allowed: str, hint: str = "") -> Node | None:
+        """A member of a kind; None, with an error, where it is of another one or missing."""
+        member = self.get(name)
+        if member is not None and isinstance(member.value, kind):
+            return member
+        self.refuse_member(name, allowed, hint)
+        return None
+
+    def string(self, name: str) -> Node | None:
+        """A member that is a string; None, with an error, where it is none or missing."""
+        return self.member(name, str, "a string")
+
+    def integer(self, name: str, high: int, default: int | None = None) -> int | None:
+        """An integer member; None, with an error, where it is none or missing without a default."""
+        member = self.get(name)
+        if member is None and default is not None:
+            return default
+        if member is not None and type(member.value) is int and 0 <= member.value <= high:
+            return member.value
+        self.refuse_member(name, f"an integer from 0 to {high}")
+        return None
+
 
 class Items:
     """The entries of an array: plain values as they are, which keeps large arrays small, and nodes."""
@@ -93,7 +167,7 @@ class Items:
         value = self.values[i]
         if isinstance(value, Node):
             return value
-        node = Node(self.offsets[i], self.node, i)
+        node = Node(self.node.report, self.offsets[i], self.node, i)
         node.value = value
         return node
 
@@ -112,22 +186,23 @@ class Unreadable(Exception):
 def parse(report: Report) -> Node | None:
     """The root of the report's text; None with an error in the report."""
     try:
-        return _Parser(report.text).document()
+        return _Parser(report).document()
     except Unreadable as error:
-        report.at(error.offset, error.message, error.hint)
+        report.error(error.offset, error.message, error.hint)
         return None
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._text = report.text
         self._at = 0
         self._nodes = 0
 
     def document(self) -> Node:
         """The first value; as in DxDispatch, what follows it is not read."""
         self._skip()
-        root = Node(self._at)
+        root = Node(self._report, self._at)
         self._fill(root, 0)
         return root
 
@@ -172,7 +247,7 @@ class _Parser:
                 raise self._unexpected('":"', opened)
             self._at += 1
             self._skip()
-            member = Node(self._at, node, name)
+            member = Node(self._report, self._at, node, name)
             self._fill(member, depth + 1)
             members[name] = member
             if self._next() == ",":
@@ -198,7 +273,7 @@ class _Parser:
                 break
             items.offsets.append(self._at)
             if first in ("{", "["):
-                child = Node(self._at, node, len(items.values))
+                child = Node(self._report, self._at, node, len(items.values))
                 self._fill(child, depth + 1)
                 items.values.append(child)
             else:

@@ -18,11 +18,9 @@ import numpy.typing as npt
 from specops.dxdispatch import files, npy, text
 from specops.dxdispatch.files import Refused
 from specops.dxdispatch.model import Dispatch, Model, Print, Resource, WriteFile
-from specops.dxdispatch.problems import printable
-from specops.dxdispatch.values import BUFFER_TYPES
+from specops.dxdispatch.problems import ModelError, printable
+from specops.dxdispatch.values import Bytes
 from specops.errors import NoMemoryError, SpecopsError
-
-Bytes = npt.NDArray[np.uint8]
 
 
 class Output(Protocol):
@@ -107,8 +105,7 @@ class Runner:
                     f"no memory for resource {resource.name!r} of {resource.bytes} bytes"
                 ) from None
             except Refused as error:
-                report = self._model.report
-                raise report.failure(resource.node, error.message, error.hint) from None
+                raise ModelError([resource.node.problem(error.message, error.hint)]) from None
             self._buffers[resource.name] = buffer
         for name, bounds in self._model.owned.items():
             for bound in bounds:  # taken over now: later commands may change the buffer
@@ -119,8 +116,8 @@ class Runner:
     def _values(self, resource: Resource) -> npt.NDArray[Any]:
         """The elements that were filled at the beginning, without the bytes behind them."""
         assert resource.dtype is not None
-        dtype = BUFFER_TYPES[resource.dtype]
-        return self._buffers[resource.name][: resource.count * dtype.itemsize].view(dtype)
+        filled = resource.count * resource.dtype.itemsize
+        return self._buffers[resource.name][:filled].view(resource.dtype)
 
     # --- dispatch ---
 
@@ -205,8 +202,7 @@ class Runner:
         try:
             files.write(folder, command.path, self._content(command))
         except Refused as error:
-            report = self._model.report
-            raise report.failure(command.node, error.message, error.hint) from None
+            raise ModelError([command.node.problem(error.message, error.hint)]) from None
         name, path = command.resource.name, folder / files.relative(command.path)
         self._line(f"Resource '{printable(name)}' written to '{printable(str(path))}'")
 
@@ -214,8 +210,8 @@ class Runner:
         """The whole buffer, or in a .npy file with dimensions, so many elements of it."""
         data = self._buffers[command.resource.name]
         if command.is_npy:
-            assert command.resource.dtype is not None
-            dtype = BUFFER_TYPES[command.resource.dtype]
+            dtype = command.resource.dtype
+            assert dtype is not None
             shape = command.dimensions or (data.size // dtype.itemsize,)
             yield npy.prefix(dtype, shape)
             data = data[: int(np.prod(shape, dtype=np.int64)) * dtype.itemsize]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,11 @@ from specops.vocabulary import DATA_TYPES, DIRECTML_TYPES
 
 # The data types of buffers; the 4-bit ones are no data there either.
 BUFFER_TYPES = {name: DATA_TYPES[name].numpy for name in DIRECTML_TYPES}
+ALLOWED_TYPES = ", ".join(BUFFER_TYPES)
 
+_NAMES = {dtype: name for name, dtype in BUFFER_TYPES.items()}
 _WORDS = ("nan", "inf", "-inf")
-_BLOCK = 1 << 20  # elements or bytes written at a time
+_BLOCK = 1 << 20  # elements written at a time
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -28,99 +30,76 @@ class Wrong(Exception):
     """A value that is none of its data type."""
 
 
-def buffer_type(name: object) -> str:
-    """The suffix of a data type's name; raises Wrong."""
+def buffer_type(name: object) -> np.dtype:
+    """The data type of a name; raises Wrong."""
     if isinstance(name, str) and name.removeprefix("DML_TENSOR_DATA_TYPE_") in BUFFER_TYPES:
-        return name.removeprefix("DML_TENSOR_DATA_TYPE_")
-    raise Wrong(f"allowed: {', '.join(BUFFER_TYPES)}")
+        return BUFFER_TYPES[name.removeprefix("DML_TENSOR_DATA_TYPE_")]
+    raise Wrong(f"allowed: {ALLOWED_TYPES}")
 
 
-def scalar(value: object, name: str) -> Any:
+def name_of(dtype: np.dtype) -> str:
+    """The name of a buffer's data type."""
+    return _NAMES[dtype]
+
+
+def scalar(value: object, dtype: np.dtype) -> Any:
     """One value of a data type; raises Wrong."""
-    dtype = BUFFER_TYPES[name]
     if dtype.kind == "f":
         if isinstance(value, str) and value.lower() in _WORDS:
             number = float(value)
         elif type(value) in (int, float):
-            number = _finite(value, name)
+            number = _finite(value, dtype)
         else:
-            raise Wrong(f'allowed: a number, "nan", "inf" or "-inf" for {name}')
+            raise Wrong(f'allowed: a number, "nan", "inf" or "-inf" for {name_of(dtype)}')
         with np.errstate(all="ignore"):
             return np.asarray(number).astype(dtype)[()]
     limits = np.iinfo(dtype)
     if type(value) is not int or not limits.min <= value <= limits.max:
-        raise Wrong(f"allowed: an integer from {limits.min} to {limits.max} for {name}")
+        raise Wrong(f"allowed: an integer from {limits.min} to {limits.max} for {name_of(dtype)}")
     return np.asarray(value, dtype)[()]
 
 
-def _finite(value: Any, name: str) -> float:
+def _finite(value: Any, dtype: np.dtype) -> float:
     with np.errstate(all="ignore"):
         try:
             number = float(value)
         except OverflowError:
             number = float("inf")
-        if np.isinf(np.asarray(number).astype(BUFFER_TYPES[name])):
-            raise Wrong(f'too large for {name}; "inf" stands for infinity')
+        if np.isinf(np.asarray(number).astype(dtype)):
+            raise Wrong(f'too large for {name_of(dtype)}; "inf" stands for infinity')
     return number
 
 
-def numbers(values: list[Any], name: str) -> npt.NDArray[Any]:
-    """The entries of an array; raises Wrong where one of them is none, for `scalar` to find which."""
-    dtype = BUFFER_TYPES[name]
+def numbers(values: list[Any], dtype: np.dtype) -> npt.NDArray[Any] | None:
+    """The values, if all are plain numbers of the data type; else None, for `scalar` to look at each."""
     kinds = set(map(type, values))
     try:
         if dtype.kind == "f" and kinds <= {int, float}:
             wide = np.array(values, np.float64)
             with np.errstate(all="ignore"):
                 out = wide.astype(dtype)
-            if not np.isinf(out).any():
-                return out
-        elif kinds == {int}:
+            return None if np.isinf(out).any() else out
+        if kinds == {int}:
             limits = np.iinfo(dtype)
             if limits.min <= min(values) and max(values) <= limits.max:
                 return np.array(values, dtype)
     except OverflowError:
         pass
-    return np.array([scalar(value, name) for value in values], dtype)
-
-
-class Initial(Protocol):
-    """What a buffer is filled with."""
-
-    @property
-    def nbytes(self) -> int: ...
-
-    def write(self, buffer: Bytes) -> None:
-        """Fill a buffer of `nbytes` bytes. Raises Refused where a file changed since it was checked."""
+    return None
 
 
 @dataclass(frozen=True)
 class Given:
-    """Values that stand in the model."""
+    """Values that stand in the model; one value many times is a broadcast array."""
 
-    data: Bytes
-
-    @property
-    def nbytes(self) -> int:
-        return self.data.size
-
-    def write(self, buffer: Bytes) -> None:
-        buffer[:] = self.data
-
-
-@dataclass(frozen=True)
-class Constant:
-    """One value, `count` times."""
-
-    value: np.generic
-    count: int
+    data: npt.NDArray[Any]
 
     @property
     def nbytes(self) -> int:
-        return self.count * self.value.dtype.itemsize
+        return self.data.nbytes
 
     def write(self, buffer: Bytes) -> None:
-        buffer.view(self.value.dtype)[:] = self.value
+        buffer.view(self.data.dtype)[:] = self.data
 
 
 @dataclass(frozen=True)
@@ -162,3 +141,7 @@ class FromFile:
             raise Refused(f"{self.path.name} cannot be read: {error.strerror or error}") from None
         if got != self.nbytes:
             raise Refused(f"{self.path.name} changed while the model ran")
+
+
+# What a buffer is filled with: `write` fills `nbytes` bytes, and raises Refused where a file changed meanwhile.
+Initial = Given | Sequence | FromFile

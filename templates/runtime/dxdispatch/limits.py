@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from specops.dxdispatch.nodes import Node
-from specops.dxdispatch.problems import Report
 
 _PRINTED = 16
 _TOUCHED = 64
@@ -31,37 +30,35 @@ class Limits:
         return self.memory * _TOUCHED
 
 
+@dataclass
 class Count:
-    """Bytes that count towards one limit."""
+    """Bytes that count towards one limit, which may be a share of the memory that a model may use."""
 
-    def __init__(self, report: Report, limit: int, what: str, share: str = "") -> None:
-        self._report = report
-        self._limit = limit
-        self._what = what
-        self._share = share  # of the memory that a model may use
-        self._total = 0
-        self._exceeded = False  # told once
+    what: str
+    limit: int
+    share: str = ""
+    total: int = 0
+    exceeded: bool = False  # told once
 
     def add(self, node: Node, amount: int) -> bool:
         """Count an amount; False, and not counted, where that exceeds the limit. The first time is an error."""
-        total = self._total + amount
-        if total <= self._limit:
-            self._total = total
+        total = self.total + amount
+        if total <= self.limit:
+            self.total = total
             return True
-        if not self._exceeded:
-            self._exceeded = True
-            found = f"{self._what} {total} bytes in total; the limit is {self._limit}{self._share}"
-            hint = "raise it with --max-memory, or Limits(memory=...)"
-            self._report.error(node, found, hint)
+        if not self.exceeded:
+            self.exceeded = True
+            found = f"{self.what} {total} bytes in total; the limit is {self.limit}{self.share}"
+            node.error(found, "raise it with --max-memory, or Limits(memory=...)")
         return False
 
 
 class Usage:
     """What one model uses."""
 
-    def __init__(self, report: Report, limits: Limits) -> None:
-        self.memory = Count(report, limits.memory, "buffers of")
-        self.written = Count(report, limits.memory, "written files of")
+    def __init__(self, limits: Limits) -> None:
+        self.memory = Count("buffers of", limits.memory)
+        self.written = Count("written files of", limits.memory)
         printed, touched = f", 1/{_PRINTED} of the memory's", f", {_TOUCHED} times the memory's"
-        self.printed = Count(report, limits.printed, "printed values of", printed)
-        self.touched = Count(report, limits.touched, "dispatches touch", touched)
+        self.printed = Count("printed values of", limits.printed, printed)
+        self.touched = Count("dispatches touch", limits.touched, touched)

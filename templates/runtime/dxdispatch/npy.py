@@ -10,14 +10,13 @@ from typing import BinaryIO
 import numpy as np
 
 from specops.dxdispatch.files import Refused
-from specops.dxdispatch.values import BUFFER_TYPES
+from specops.dxdispatch.values import ALLOWED_TYPES, BUFFER_TYPES
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 4096  # of a file of one array of numbers
-_NAMES = {dtype: name for name, dtype in BUFFER_TYPES.items()}
 
 
-def header(file: BinaryIO, size: int) -> tuple[str, int, int]:
+def header(file: BinaryIO, size: int) -> tuple[np.dtype, int, int]:
     """Data type, number of elements and place of the data of a file of `size` bytes."""
     start = file.read(8)
     version = start[6:7]
@@ -36,8 +35,8 @@ def header(file: BinaryIO, size: int) -> tuple[str, int, int]:
         fortran = entries["fortran_order"]
     except Exception:  # a damaged header can be anything
         raise Refused("a damaged .npy header") from None
-    if dtype not in _NAMES or not dtype.isnative:
-        raise Refused(f"data type {descr}", f"DxDispatch reads {', '.join(BUFFER_TYPES)}")
+    if dtype is None or dtype not in BUFFER_TYPES.values():
+        raise Refused(f"data type {descr}", f"DxDispatch reads {ALLOWED_TYPES}")
     if not sized or fortran not in (True, False):
         raise Refused("a damaged .npy header")
     if fortran and sum(n > 1 for n in shape) > 1:
@@ -46,7 +45,7 @@ def header(file: BinaryIO, size: int) -> tuple[str, int, int]:
     begin = 8 + width + length
     if count * dtype.itemsize > size - begin:
         raise Refused(f"{size - begin} bytes of data, where the header says {count} x {dtype}")
-    return _NAMES[dtype], count, begin
+    return dtype, count, begin
 
 
 def prefix(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any
 
-from specops.directml.descriptor import OperatorDesc, TensorDesc
+from specops.directml.descriptor import TensorDesc
 from specops.directml.registry import OPERATORS
 from specops.directml.tensor_rules import TENSOR_RULES
 from specops.dxdispatch.nodes import Items, Node
-from specops.dxdispatch.problems import Report, did_you_mean
-from specops.dxdispatch.values import BUFFER_TYPES
+from specops.dxdispatch.problems import did_you_mean
+from specops.dxdispatch.values import ALLOWED_TYPES, BUFFER_TYPES
 from specops.errors import ValidationError, Violation
 from specops.operator import CompiledOperator
 from specops.reading import NotUnderstood, enum_value
@@ -78,80 +78,74 @@ class Dispatchable:
     optional: tuple[str, ...]  # names of absent optional tensors
 
 
-def dispatchable(
-    name: str, node: Node, feature_level: str | None, report: Report
-) -> Dispatchable | None:
+def dispatchable(name: str, node: Node, feature_level: str | None) -> Dispatchable | None:
     """The operator; None with all that is wrong with it in the report."""
-    if not report.is_object(node):
+    if not node.is_object():
         return None
     given = node.get("type")
     if given is None or not isinstance(given.value, str):
-        report.error(
-            given or node, "a dispatchable needs a type, as a string", "as DML_OPERATOR_ARGMAX"
-        )
+        place = given or node
+        place.error("a dispatchable needs a type, as a string", "as DML_OPERATOR_ARGMAX")
         return None
     if given.value.lower() in _ELSEWHERE:
         what = _ELSEWHERE[given.value.lower()]
-        report.error(given, f"{what} are out of reach; only DirectML operators are run here")
+        given.error(f"{what} are out of reach; only DirectML operators are run here")
         return None
     known = {op.removeprefix(_PREFIX): desc for op, desc in OPERATORS.items()}
     description = known.get(given.value.removeprefix(_PREFIX))
     if description is None:
         near = did_you_mean(given.value.removeprefix(_PREFIX), known)
         listed = f"there are {', '.join(known)}"
-        report.error(given, f'operator "{given.value}" is not available here', near or listed)
+        given.error(f'operator "{given.value}" is not available here', near or listed)
         return None
-    _settings(node, report)
+    _settings(node)
     desc = node.get("Desc") or node.get("desc") or node
     if not isinstance(desc.value, dict):
-        report.error(desc, f"found {desc.kind()}; allowed: an object with the operator's fields")
+        desc.refuse("an object with the operator's fields")
         return None
-    before = len(report.errors)
-    values = {f.name: _value(f, desc.get(f.name)) for f in description.OPERATOR.fields}
-    _lengths(description, desc, values, report)
-    _tensor_types(description, desc, report)
-    _unread(desc, [f.name for f in description.OPERATOR.fields], report)
-    described = description(**values)
+    before = node.report.errors
+    declared = description.OPERATOR.fields
+    values = {f.name: _value(f, desc.get(f.name)) for f in declared}
+    _lengths(declared, desc, values)
+    _tensor_types(declared, desc)
+    _unread(desc, [f.name for f in declared])
     try:
-        operator = described.compile(feature_level)
+        operator = description(**values).compile(feature_level)
     except ValidationError as error:
         for violation in error.violations:
-            _violation(violation, desc, given, report)
+            _violation(violation, desc, given)
         return None
-    if len(report.errors) > before:
+    if node.report.errors > before:
         return None
-    points = []
-    for field in description.OPERATOR.fields:
-        tensor = values[field.name]
-        if field.type == "tensor" and tensor is not None:
-            total = tensor.TotalTensorSizeInBytes
-            points.append(
-                BindPoint(
-                    field.name,
-                    field.kind,
-                    tensor,
-                    tensor.implied_bytes if total is None else total,
-                    max(16, tensor.GuaranteedBaseOffsetAlignment),
-                    enum_value(tensor.Flags, "DML_TENSOR_FLAGS") == "OWNED_BY_DML",
-                )
-            )
-    absent = [name for name, value in values.items() if value is None]
-    return Dispatchable(name, node, operator, tuple(points), tuple(absent))
+    tensors = [f for f in declared if f.type == "tensor" and values[f.name] is not None]
+    points = tuple(_bind_point(f, values[f.name]) for f in tensors)
+    absent = tuple(name for name, value in values.items() if value is None)
+    return Dispatchable(name, node, operator, points, absent)
 
 
-def _settings(node: Node, report: Report) -> None:
+def _bind_point(field: Field, tensor: TensorDesc) -> BindPoint:
+    total = tensor.TotalTensorSizeInBytes
+    return BindPoint(
+        field.name,
+        field.kind,
+        tensor,
+        tensor.implied_bytes if total is None else total,
+        max(16, tensor.GuaranteedBaseOffsetAlignment),
+        enum_value(tensor.Flags, "DML_TENSOR_FLAGS") == "OWNED_BY_DML",
+    )
+
+
+def _settings(node: Node) -> None:
     """Members that change nothing here are still read as DxDispatch reads them."""
     flags = node.get("executionFlags")
     if flags is not None:
-        entries = list(flags.value) if isinstance(flags.value, Items) else [flags]
-        for entry in entries:
+        for entry in flags.value if isinstance(flags.value, Items) else [flags]:
             name = str(entry.value).removeprefix("DML_EXECUTION_FLAG_")
             if not isinstance(entry.value, str) or name not in _EXECUTION_FLAGS:
-                allowed = ", ".join(_EXECUTION_FLAGS)
-                report.error(entry, f"found {entry.kind()}; allowed: {allowed}")
+                entry.refuse(", ".join(_EXECUTION_FLAGS))
     kind = node.get("dmlCompileType")
     if kind is not None and kind.value not in _COMPILE_TYPES:
-        report.error(kind, f"found {kind.kind()}; allowed: {', '.join(_COMPILE_TYPES)}")
+        kind.refuse(", ".join(_COMPILE_TYPES))
 
 
 def _value(field: Field, node: Node | None) -> Any:
@@ -212,40 +206,38 @@ def _inner(node: Node) -> Node:
     return node if nested is None else nested
 
 
-def _lengths(
-    description: type[OperatorDesc], desc: Node, values: dict[str, Any], report: Report
-) -> None:
+def _lengths(declared: tuple[Field, ...], desc: Node, values: dict[str, Any]) -> None:
     """DxDispatch takes no count from the length of its array, though our descriptions do."""
-    for field in description.OPERATOR.fields:
+    for field in declared:
         if field.length_of is not None and values[field.name] is None:
             array = values[field.length_of]
             hint = f'add "{field.name}": {len(array)}' if isinstance(array, list) else ""
-            report.error(desc, f"{field.name} is missing; DxDispatch needs it", hint)
+            desc.error(f"{field.name} is missing; DxDispatch needs it", hint)
 
 
-def _tensor_types(description: type[OperatorDesc], desc: Node, report: Report) -> None:
+def _tensor_types(declared: tuple[Field, ...], desc: Node) -> None:
     """A tensor is a buffer: DirectML has no other type."""
-    for field in description.OPERATOR.fields:
+    for field in declared:
         member = desc.get(field.name) if field.type == "tensor" else None
         named = None if member is None else member.get("Type")
         if named is not None and str(named.value).removeprefix("DML_TENSOR_TYPE_") != "BUFFER":
-            report.error(named, f"found {named.kind()}; allowed: BUFFER")
+            named.refuse("BUFFER")
 
 
-def _unread(desc: Node, known: list[str], report: Report) -> None:
+def _unread(desc: Node, known: list[str]) -> None:
     """DxDispatch ignores members that it does not know; a misspelt one is worth a word."""
+    members = [f.name for f in fields(TensorDesc)]
     for name, member in desc.value.items():
         if name not in known and name not in _OWN_MEMBERS:
-            report.warn(member, "no field of this operator; not read", name, known)
+            member.warn("no field of this operator; not read", name, known)
         elif name in known and isinstance(member.value, dict):
             inner = _inner(member)
-            members = [f.name for f in fields(TensorDesc)]
             for part, node in (inner.value if isinstance(inner.value, dict) else {}).items():
                 if part not in members and part != "Type":
-                    report.warn(node, "no field of a tensor; not read", part, members)
+                    node.warn("no field of a tensor; not read", part, members)
 
 
-def _violation(violation: Violation, desc: Node, type: Node, report: Report) -> None:
+def _violation(violation: Violation, desc: Node, type: Node) -> None:
     """Say what a rule says, at the member that it blames."""
     name, _, member = violation.field.partition(".")
     node = type if name == "feature_level" else desc.get(name)
@@ -257,15 +249,15 @@ def _violation(violation: Violation, desc: Node, type: Node, report: Report) -> 
     # An array, not what stands for one in Python.
     allowed = re.sub("^a sequence of (.*?)(, such as .*)?$", r"an array of \1", allowed)
     if member == "DataType" and violation.id == "field_type":
-        allowed = ", ".join(BUFFER_TYPES)
+        allowed = ALLOWED_TYPES
     hint = f"{violation.page} [{violation.id}]"
     if violation.id == "field_type" and violation.found in ("None", "a value of type NoneType"):
         lost = violation.field if node is None or not member else member
-        report.error(place, f"{lost} is missing; allowed: {allowed}", hint, violation.id)
-        return
-    found = violation.found
-    if name == "feature_level":
-        found = f"feature level {found}"
-    if violation.allowed == "a TensorDesc":
-        found = place.kind()
-    report.error(place, f"found {found}; allowed: {allowed}", hint, violation.id)
+        message = f"{lost} is missing"
+    elif violation.allowed == "a TensorDesc":
+        message = f"found {place.kind()}"
+    elif name == "feature_level":
+        message = f"found feature level {violation.found}"
+    else:
+        message = f"found {violation.found}"
+    place.error(f"{message}; allowed: {allowed}", hint, violation.id)

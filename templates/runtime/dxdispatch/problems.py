@@ -5,20 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from specops.catalogue import near
 from specops.errors import SpecopsError, remade
-
-if TYPE_CHECKING:
-    from specops.dxdispatch.nodes import Node
 
 MAX_PROBLEMS = 100  # errors, and warnings, that are told of one file
 _LONGEST = 400  # of a text that a file can make as long as it likes
 _LONGEST_NAME = 40  # that is compared with others
 _MAX_NAMES = 200
-
-UINT32, UINT64 = 2**32 - 1, 2**64 - 1  # the greatest of the types that DxDispatch reads members as
 
 
 @dataclass(frozen=True)
@@ -70,111 +65,49 @@ class TooMany(Exception):
 
 
 class Report:
-    """Collects the problems of one file, also of members that are not what they must be."""
+    """Collects the problems of one file."""
 
     def __init__(self, file: str) -> None:
         self.file = printable(file)
         self.text = ""  # as soon as it is read
         self.problems: list[Problem] = []
-        self._warnings = 0
+        self.errors = self.warnings = 0  # how many
 
-    @property
-    def errors(self) -> list[Problem]:
-        return [p for p in self.problems if p.severity == "error"]
-
-    def error(self, node: Node, message: str, hint: str = "", id: str = "") -> None:
-        """Add an error; raises TooMany where there are enough of them."""
-        self._add_error(self._problem(node.offset, node.path(), message, hint, id=id))
-
-    def at(self, offset: int | None, message: str, hint: str = "") -> None:
-        """An error at a character of the text, or of the file as a whole."""
-        self._add_error(self._problem(offset, "", message, hint))
-
-    def warn(self, node: Node, message: str, name: str = "", known: Iterable[str] = ()) -> None:
-        """A warning, as of a name that is none of the known ones; of very many only the first are kept."""
-        if self._warnings < MAX_PROBLEMS:
-            self._warnings += 1
-            hint = did_you_mean(name, known)
-            problem = self._problem(node.offset, node.path(), message, hint, severity="warning")
-            self.problems.append(problem)
-
-    def fail(self) -> None:
-        """Raise ModelError if there are errors."""
-        if self.errors:
-            raise ModelError(self.problems)
-
-    def failure(self, node: Node, message: str, hint: str = "") -> ModelError:
-        """The exception for what goes wrong while a checked model runs."""
-        return ModelError([self._problem(node.offset, node.path(), message, hint)])
-
-    # --- what members of an object must be ---
-
-    def refuse(self, node: Node, name: str, allowed: str, hint: str = "") -> None:
-        """An error for a member that is missing or is not what is allowed; of one that is there, its path names it."""
-        member = node.get(name)
-        found = f"{name} is missing" if member is None else f"found {member.kind()}"
-        self.error(member or node, f"{found}; allowed: {allowed}", hint)
-
-    def unknown(self, node: Node, known: tuple[str, ...]) -> None:
-        """Warnings for members that are none of the known ones."""
-        for name, member in node.value.items():
-            if name not in known:
-                self.warn(member, "not read", name, known)
-
-    def is_object(self, node: Node) -> bool:
-        """Whether this has members at all; an error where it has none."""
-        if isinstance(node.value, dict):
-            return True
-        self.error(node, f"found {node.kind()}; allowed: an object")
-        return False
-
-    def is_of(self, node: Node, name: str, kind: type, allowed: str) -> bool:
-        """Whether a member is of a kind, or not there at all; an error for others."""
-        member = node.get(name)
-        if member is None or isinstance(member.value, kind):
-            return True
-        self.refuse(node, name, allowed)
-        return False
-
-    def integer(self, node: Node, name: str, high: int, default: int | None) -> int | None:
-        """An integer member; None, with an error, where it is none or missing without a default."""
-        member = node.get(name)
-        if member is None and default is not None:
-            return default
-        if member is not None and type(member.value) is int and 0 <= member.value <= high:
-            return member.value
-        self.refuse(node, name, f"an integer from 0 to {high}")
-        return None
-
-    def string(self, node: Node, name: str) -> str | None:
-        """A string member; None, with an error, where it is none or missing."""
-        member = node.get(name)
-        if member is not None and isinstance(member.value, str):
-            return member.value
-        self.refuse(node, name, "a string")
-        return None
-
-    def _add_error(self, problem: Problem) -> None:
-        self.problems.append(problem)
-        if len(self.errors) >= MAX_PROBLEMS:
-            raise TooMany
-
-    def _problem(
+    def problem(
         self,
         offset: int | None,
         path: str,
         message: str,
-        hint: str,
-        *,
+        hint: str = "",
         severity: str = "error",
         id: str = "",
     ) -> Problem:
+        """A problem at a character of the text, or of the file as a whole."""
         line = column = 0
         if offset is not None:
             line = self.text.count("\n", 0, offset) + 1
             column = offset - self.text.rfind("\n", 0, offset)
         message, hint, path = printable(message), printable(hint), printable(path)
         return Problem(self.file, line, column, path, message, hint, severity, id)
+
+    def add(self, problem: Problem) -> None:
+        """Add a problem; raises TooMany where there are enough errors."""
+        self.problems.append(problem)
+        if problem.severity == "warning":
+            self.warnings += 1
+            return
+        self.errors += 1
+        if self.errors >= MAX_PROBLEMS:
+            raise TooMany
+
+    def error(self, offset: int | None, message: str, hint: str = "") -> None:
+        """Add an error of no member: at a character, or of the file as a whole."""
+        self.add(self.problem(offset, "", message, hint))
+
+    def fail(self) -> None:
+        """Raise ModelError if there are errors."""
+        if self.errors:
+            raise ModelError(self.problems)
 
 
 def printable(text: str) -> str:
