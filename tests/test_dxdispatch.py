@@ -22,8 +22,7 @@ from untyped import untyped
 
 from specops import SpecopsError, dxdispatch
 from specops.directml.registry import OPERATORS
-from specops.dxdispatch import Limits, ModelError, Problem, Timing, files, npy, runner
-from specops.dxdispatch import nodes as json_nodes
+from specops.dxdispatch import Limits, ModelError, Problem, Timing, files, npy, parser, runner
 from specops.dxdispatch.problems import MAX_PROBLEMS
 from specops.errors import NoMemoryError
 
@@ -1312,13 +1311,13 @@ UNREADABLE = {
     "wide array": (
         "[" + "[]," * 300000,
         1,
-        3 * json_nodes.MAX_NODES - 1,
+        3 * parser.MAX_NODES - 1,
         "objects, arrays and members",
     ),
     "wide object": (
         "{" + "".join(f'"{i:06}":0,' for i in range(300000)),
         1,
-        11 * json_nodes.MAX_NODES,
+        11 * parser.MAX_NODES,
         "objects, arrays and members",
     ),
 }
@@ -1363,7 +1362,7 @@ def test_files_that_cannot_be_read(case: Case, tmp_path: Path) -> None:
     assert "cannot be read" in problem.message
     (problem,) = dxdispatch.check(tmp_path / "none.json")
     assert "cannot be read" in problem.message
-    case.file.write_bytes(b" " * (json_nodes.MAX_BYTES + 1))
+    case.file.write_bytes(b" " * (parser.MAX_BYTES + 1))
     (problem,) = dxdispatch.check(case.file)
     assert "more than" in problem.message
 

@@ -37,7 +37,7 @@ from typing import Any, TypedDict, Unpack
 import numpy.typing as npt
 
 from specops import reading
-from specops.dxdispatch import nodes, reader
+from specops.dxdispatch import parser, reader
 from specops.dxdispatch.context import Context
 from specops.dxdispatch.limits import Limits, Usage
 from specops.dxdispatch.model import Model
@@ -237,7 +237,7 @@ def _read(
     if text is None:
         return model
     report.text = text
-    root = nodes.parse(report)
+    root = parser.parse(report)
     if root is None:
         return model
     home = file.resolve()
@@ -252,10 +252,10 @@ def _text(file: Path, report: Report) -> str | None:
     """The file's text; None with the reason in the report."""
     try:
         with file.open("rb") as opened:
-            data = opened.read(nodes.MAX_BYTES + 1)
-        if len(data) > nodes.MAX_BYTES:
+            data = opened.read(parser.MAX_BYTES + 1)
+        if len(data) > parser.MAX_BYTES:
             hint = "put large data into .npy files"
-            report.error(None, f"more than {nodes.MAX_BYTES} bytes", hint)
+            report.error(None, f"more than {parser.MAX_BYTES} bytes", hint)
             return None
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
