@@ -31,6 +31,7 @@ from generator.names import MODULE_NAME, is_module, yaml_word
 from generator.source import Document, KeyPath
 
 VOCABULARY = "specs/vocabulary.yaml"
+_NEW_KERNEL = "`python -m generator explain kernels` tells what each computes, CONTRIBUTING.md how to make one"
 
 
 def operator_id(file: str) -> str:
@@ -177,6 +178,7 @@ _EXPECTED = {
     "int_type": "a whole number",
     "bool_type": "true or false",
 }
+_EXPRESSIONS = ("value", "sizes", "require")
 _TYPES = {"string": "a text", "integer": "a whole number", "object": "a mapping"}
 _PATTERNS = {
     RANKS: "ranks are two numbers, as in `1..8`",
@@ -282,6 +284,8 @@ def _wrong_value(error: Any, shape: _Shape, document: Document, report: Report) 
     found = _found(error["input"])
     if kind == "unknown_word":
         help = suggestion(str(error["input"]), context["allowed"])
+        if path == ("semantics", "kernel"):
+            help += f"{' ' if help.endswith('?') else '; '}{_NEW_KERNEL}"
         report.add(
             "E103", f"{found} is not one of the allowed values", span, "unknown value", help=help
         )
@@ -318,6 +322,8 @@ def _wrong_value(error: Any, shape: _Shape, document: Document, report: Report) 
         help = f'quote it: "{report.marked(span)}"' if quotable else ""
         if path[-1:] == ("ranks",) and type(error["input"]) is int:
             help = "write {0}..{0}".format(error["input"])
+        if kind == "string_type" and isinstance(error["input"], list) and path[-1] in _EXPRESSIONS:
+            help = 'quote an expression as a whole, as in "[0, 1]"'
         if kind == "int_type" and re.fullmatch("[0-9]{1,40}", str(error["input"])):
             help = f"write it without quotes: {error['input']}"
         help = help or _form(shape.at(path), error["input"])

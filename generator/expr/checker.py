@@ -20,6 +20,7 @@ from generator.expr.language import (
 _EQUALITY = (ast.Eq, ast.NotEq)
 
 _TRUTH = "write a condition, as in `rank(x) > 0`; a field that is true or false is one, as in `not keepdims`"
+_ENTRIES = "entries are compared, as in `all(x.sizes[d] == y.sizes[d] for d in range(rank(x)))`"
 _INDEX = (
     "an index is a `uint`, a number, a rank, a length, a variable of a loop over such, a remainder, or a sum of these;"
     " the last entry is `x.sizes[-1 % rank(x)]`"
@@ -53,13 +54,13 @@ class Checker:
         found: Type = method(node, scope)
         return found
 
-    def want(self, node: ast.expr, scope: dict[str, Type], *types: Type) -> Type:
+    def want(self, node: ast.expr, scope: dict[str, Type], *types: Type, lists: str = "") -> Type:
+        """One of these types; `lists` is the help where a list is found in their place."""
         found = self.type(node, scope)
         if found not in types:
             wanted = "number" if {"int", "float"} <= {*types} else types[0]
-            raise self.error(
-                "E204", node, f"expected {in_words(wanted)}", f"this is {in_words(found)}"
-            )
+            message, help = f"expected {in_words(wanted)}", lists if found == "ints" else ""
+            raise self.error("E204", node, message, f"this is {in_words(found)}", help)
         return found
 
     def data_type(self, node: ast.expr, scope: dict[str, Type]) -> Type:
@@ -340,7 +341,7 @@ class Checker:
             for operand in operands:  # words beside a data type are data types, too
                 self.data_type(operand, scope)
             return "bool"
-        left = self.want(node.left, scope, "int", "float", "str", "dtype", "bool")
+        left = self.want(node.left, scope, "int", "float", "str", "dtype", "bool", lists=_ENTRIES)
         numbers = ("int", "float")
         for place, op, right in zip(operands, node.ops, node.comparators, strict=False):
             if type(op) not in COMPARE:
@@ -369,7 +370,8 @@ class Checker:
             if left == "dtype":
                 self.data_type(right, scope)
             else:
-                left = self.want(right, scope, *(numbers if left in numbers else (left,)))
+                types = numbers if left in numbers else (left,)
+                left = self.want(right, scope, *types, lists=_ENTRIES)
         return "bool"
 
     def _ifexp(self, node: ast.IfExp, scope: dict[str, Type]) -> Type:

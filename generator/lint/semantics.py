@@ -58,9 +58,14 @@ class Semantics(Subject):
                 and parameter.values is not None
                 and meaning.value not in parameter.values
             ):
-                self.value(meaning.value, (*path, "value"), parameter.values)
+                self.value(meaning.value, (*path, "value"), parameter.values, self.others())
             elif meaning.by is not None:
                 self.chosen(meaning, path, parameter)
+
+    def others(self) -> str:
+        """Where the meanings of a parameter's values are, for one that the kernel does not have."""
+        shown = f"`python -m generator explain kernels/{self.spec.semantics.kernel}`"
+        return f"{shown} tells what each means, CONTRIBUTING.md how to make a kernel"
 
     def chosen(self, meaning: model.Meaning, path: KeyPath, parameter: model.Parameter) -> None:
         """A meaning chosen by a field: one value for each of the field's."""
@@ -79,7 +84,7 @@ class Semantics(Subject):
             at: KeyPath = (*path, "values", key)
             known = not self.unknown(key, at, choices[meaning.by], f"a value of {meaning.by}")
             if known and meaning.values[key] not in parameter.values:
-                self.value(meaning.values[key], (*path, "values", key), parameter.values)
+                self.value(meaning.values[key], at, parameter.values, self.others())
         for key in choices[meaning.by]:
             if key not in meaning.values:
                 self.report.add(

@@ -81,13 +81,17 @@ class Subject:
         )
         return True
 
-    def value(self, value: str, path: KeyPath, known: Iterable[str]) -> None:
+    def value(self, value: str, path: KeyPath, known: Iterable[str], more: str = "") -> None:
+        """`more` is what to do where none of the known ones is meant."""
+        help = suggestion(value, known)
+        if more and not help.endswith("?"):
+            help += f"; {more}"
         self.report.add(
             "E103",
             f"`{value}` is not one of the allowed values",
             self.document.span(path),
             "unknown value",
-            help=suggestion(value, known),
+            help=help,
         )
 
     def taken(self, name: str, path: KeyPath, also: Iterable[str] = ()) -> None:
