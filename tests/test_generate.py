@@ -1052,6 +1052,16 @@ def test_examples_are_short_and_give_no_defaults() -> None:
     assert broken in modules["plain/lp_pool.py"]
 
 
+def test_only_what_numpy_has_a_method_for_is_compared_with_it(tree: Tree) -> None:
+    """Each line of a docstring runs, whatever a plain function is named."""
+    text = tree.text("specs/plain/argmax.yaml")
+    own = text.replace("operator: argmax\n", "operator: webnn_arg_max\n")
+    tree.write("specs/plain/webnn_arg_max.yaml", own)
+    assert tree("generate").code == exits.OK
+    assert "x[position] == x.max()" in tree.text("generated/specops/plain/argmax.py")
+    assert "unravel_index(" not in tree.text("generated/specops/plain/webnn_arg_max.py")
+
+
 def test_leftovers_are_tidied(generated: Tree) -> None:
     """Temporary files of a run that was killed go with the next run."""
     generated.write(f"generated/specops/{output._TEMPORARY}0abc12ef", "half")
