@@ -178,7 +178,7 @@ def _of_output(field: FieldSpec, position: int, ops: Sequence[Operator]) -> list
         passed = f"functions.output_dtype({argument}, out{at})"
         out.append(ParameterValues(argument, "Any", "None", doc, passed))
     if field.sizes_argument and field.sizes:
-        doc = f"Sizes of {field.name}, where not those that follow from the other arguments."
+        doc = f"All sizes of {field.name}, where not those that follow from the other arguments."
         out.append(ParameterValues(field.sizes_argument, f"{_INTEGERS} | None", "None", doc))
     return out
 

@@ -574,7 +574,8 @@ def lp_pooling(
         end_padding: Padding behind the last element, for each spatial dimension. An integer stands
             for every entry. None means 0 for each entry of window_size.
         p: The exponent of the norm, usually 1 or 2.
-        output_sizes: Sizes of OutputTensor, where not those that follow from the other arguments.
+        output_sizes: All sizes of OutputTensor, where not those that follow from the other
+            arguments.
         out: Array to write to, with the output's data type and shape; it may not lie in the range
             of memory, from first to last byte, of an input. If None, a new array is allocated in
             the memory order of x.

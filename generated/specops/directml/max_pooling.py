@@ -603,7 +603,8 @@ def max_pooling(
             stands for every entry. None means 0 for each entry of window_size.
         end_padding: Padding behind the last element, for each spatial dimension. An integer stands
             for every entry. None means 0 for each entry of window_size.
-        output_sizes: Sizes of OutputTensor, where not those that follow from the other arguments.
+        output_sizes: All sizes of OutputTensor, where not those that follow from the other
+            arguments.
         out: Array to write to, with the output's data type and shape; it may not lie in the range
             of memory, from first to last byte, of an input. If None, a new array is allocated in
             the memory order of x.

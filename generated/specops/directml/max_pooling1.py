@@ -783,7 +783,8 @@ def max_pooling1(
             stands for every entry. None means 0 for each entry of window_size.
         end_padding: Padding behind the last element, for each spatial dimension. An integer stands
             for every entry. None means 0 for each entry of window_size.
-        output_sizes: Sizes of OutputTensor, where not those that follow from the other arguments.
+        output_sizes: All sizes of OutputTensor, where not those that follow from the other
+            arguments.
         indices: Whether to return OutputIndicesTensor too.
         indices_dtype: Data type of OutputIndicesTensor: UINT64, UINT32, or a NumPy dtype. None
             means that of `out` if given, else UINT32. Without `indices` it has no effect.
