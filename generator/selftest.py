@@ -53,6 +53,15 @@ class Broken(NamedTuple):
         return f"found {', '.join(shown)}"
 
 
+class Gap(NamedTuple):
+    """What a table of `support` lacks: the id of the check in the package, and the key of the tensor that tells it."""
+
+    id: str
+    key: str
+    found: str
+    allowed: str
+
+
 class SelfTest:
     """Examples must satisfy the constraints; each `violate` must break its constraint and no other."""
 
@@ -301,28 +310,27 @@ class SelfTest:
         self, example: Example, field: model.FieldSpec, values: dict[str, Any], path: KeyPath
     ) -> None:
         """A tensor of an example has a data type and a rank of the newest table."""
+        part = "expect" if field.kind == "output" else "given"
+        for gap in self.not_in_tables(field, values):
+            self.report.add(
+                "E224",
+                f"example `{example.id}`: {field.name} is {gap.found}",
+                self.document.span((*path, part, field.name, gap.key)),
+                f"the newest table of `support` has {gap.allowed}",
+            )
+
+    def not_in_tables(self, field: model.FieldSpec, values: dict[str, Any]) -> Iterator[Gap]:
+        """What of a tensor the newest table lacks."""
         table = next((row for row in self.spec.support if row.holds(values)), None)
         tensor = values[field.name]
         if tensor is None or table is None:
             return
-        support = table.tensors[field.name]
-        at: KeyPath = (*path, "expect" if field.kind == "output" else "given", field.name)
-        rank, found = len(tensor.sizes), f"example `{example.id}`: {field.name}"
-        newest = "the newest table of `support` has"
+        support, rank = table.tensors[field.name], len(tensor.sizes)
         if tensor.dtype not in support.dtypes:
-            self.report.add(
-                "E224",
-                f"{found} is {tensor.dtype}",
-                self.document.span((*at, "dtype")),
-                f"{newest} {', '.join(support.dtypes)}",
-            )
+            allowed = ", ".join(support.dtypes)
+            yield Gap("supported_data_type", "dtype", tensor.dtype, allowed)
         if not support.low <= rank <= support.high:
-            self.report.add(
-                "E224",
-                f"{found} is of rank {rank}",
-                self.document.span((*at, "data")),
-                f"{newest} {support.ranks}",
-            )
+            yield Gap("supported_dimension_count", "data", f"of rank {rank}", support.ranks)
 
     def sized(
         self, example: Example, field: model.FieldSpec, values: dict[str, Any], path: KeyPath
@@ -363,6 +371,8 @@ class SelfTest:
             return
         broken = [b.rule.id for b in self.broken(values)]
         others = [id for id in broken if id != rule.id]
+        if document is self.document:  # the vocabulary's changes are of any operator's tensors
+            others += [g.id for f in self.spec.tensors() for g in self.not_in_tables(f, values)]
         if rule.id not in broken:
             first_one = f"it changes the first example, `{self.spec.examples[0].id}`"
             help = first_one if document is self.document else ""
