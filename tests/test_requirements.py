@@ -111,6 +111,10 @@ def wrong_calls() -> Iterator[tuple[str, str, dict[str, Any]]]:
         left = "where output lacks axes, it has the other sizes of input"
         for wrong in ((2, 3), (3, 4), (2, 5)):
             yield kernel, left, {"output": wrong}
+    long = "the greatest possible index of a group fits the data type of output"
+    yield "arg_reduce", long, {"input": (2, 2**63 + 1, 4)}
+    large = "the index of the last element of input fits the data type of indices"
+    yield "max_pool", large, {"input": (2, 3, 2**63, 9)}
     like = [("hardmax", "output", "input"), ("softmax", "output", "input")]
     like += [("max_pool_grad", "output", "input"), ("max_unpool", "indices", "input")]
     for kernel, one, other in [*like, ("max_pool", "indices", "output")]:

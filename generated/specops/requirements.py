@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from specops.errors import SpecopsError
-from specops.rule_functions import unique
-from specops.tensor import Tensor, rank
+from specops.rule_functions import product, unique
+from specops.tensor import Tensor, greatest, rank
 
 Lowered = TypeVar("Lowered")
 
@@ -91,6 +91,16 @@ def _same_outside_windows(tensor: Tensor, other: Tensor, window: Sequence[int]) 
     return all(tensor.sizes[d] == other.sizes[d] for d in range(rank(tensor) - len(window)))
 
 
+def _group_index_fits(output: Tensor, input: Tensor, axes: Sequence[int]) -> bool:
+    """The greatest possible index of a group fits the data type of `output`."""
+    return product(input.sizes[a % rank(input)] for a in axes) - 1 <= greatest(output.dtype)
+
+
+def _position_fits(indices: Tensor, input: Tensor) -> bool:
+    """The index of the last element of `input` fits the data type of `indices`."""
+    return product(input.sizes) - 1 <= greatest(indices.dtype)
+
+
 # For each kernel what must hold, of which of its arguments, in words; each behind those that it needs.
 _REQUIRED = {
     "arg_reduce": (
@@ -114,6 +124,11 @@ _REQUIRED = {
             _left_sizes,
             ("output", "input", "axes"),
             "where output lacks axes, it has the other sizes of input",
+        ),
+        (
+            _group_index_fits,
+            ("output", "input", "axes"),
+            "the greatest possible index of a group fits the data type of output",
         ),
     ),
     "hardmax": (
@@ -301,6 +316,11 @@ _REQUIRED = {
             "indices and output have the same number of dimensions",
         ),
         (_same_sizes, ("indices", "output"), "indices and output have the same sizes"),
+        (
+            _position_fits,
+            ("indices", "input"),
+            "the index of the last element of input fits the data type of indices",
+        ),
     ),
 }
 

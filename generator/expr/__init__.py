@@ -124,6 +124,10 @@ class Expr:
         body = [flat] if len(flat) + 4 <= width else parts
         return [opening, *(f"    {part}" for part in body), closing]
 
+    def fits(self, width: int) -> bool:
+        """Whether no line of `returned` is wider."""
+        return max(map(len, self.returned(width))) <= width
+
     def arguments(self, node: ast.Call) -> list[str]:
         """The arguments of a function, each on its line; of a loop its parts."""
         first = node.args[0]

@@ -18,7 +18,7 @@ from generator.lint.subject import TODO
 from generator.lint.tables import Tables
 from generator.lint.unread import Unread
 from generator.lint.versions import check_versions
-from generator.lint.vocabulary import check_vocabulary
+from generator.lint.vocabulary import check_layout, check_vocabulary
 from generator.lint.words import Words
 from generator.model import SpecTree, TensorConstraint
 from generator.resolve import Operator, Requirements, Rule
@@ -43,6 +43,7 @@ def lint(tree: SpecTree, report: Report) -> Linted:
     check_vocabulary(tree, report)
     tensor_rules = resolve.tensor_rules(tree, report)
     requirements = resolve.requirements(tree, report)
+    check_layout(tree, tensor_rules, requirements, report)
     vocabulary_sound = report.count == start
     remembered: dict[tuple[str, Tensor], bool] = {}
     operators, sound = [], []

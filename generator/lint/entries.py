@@ -99,3 +99,13 @@ def check_rule(
             label,
             help=help,
         )
+
+
+def too_long(place: Span, help: str, report: Report) -> None:
+    report.add(
+        "E202",
+        "this expression does not fit the lines of a generated module",
+        place,
+        "too long",
+        help=help,
+    )

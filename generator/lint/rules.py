@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from generator import layout
 from generator.expr import language
-from generator.lint.entries import check_rule, check_sentence
+from generator.lint.entries import check_rule, check_sentence, too_long
 from generator.lint.subject import Subject
 from generator.source import KeyPath
 
@@ -64,17 +64,11 @@ class Rules(Subject):
     def layout(self) -> None:
         """Expressions are written into generated modules, where lines are not endless."""
         for expression, path in self.expressions():
-            if max(map(len, expression.returned(layout.WITHIN))) > layout.WITHIN:
+            if not expression.fits(layout.WITHIN):
                 self.too_long(path)
         for name, expression in self.operator.meanings.items():
             if not layout.fits(name, expression.text):
                 self.too_long(("semantics", name, "value"))
 
     def too_long(self, path: KeyPath) -> None:
-        self.report.add(
-            "E202",
-            "this expression does not fit the lines of a generated module",
-            self.document.span(path),
-            "too long",
-            help="name a part of it under `derived`",
-        )
+        too_long(self.document.span(path), "name a part of it under `derived`", self.report)

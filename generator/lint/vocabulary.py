@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
-from generator import expr
+from generator import expr, layout
 from generator.diagnostics import Report, Span, suggestion
 from generator.expr import bounds, language
-from generator.lint.entries import check_rule, check_sentence
-from generator.model import DIALECTS, KernelEntry, SpecTree, TensorTypes
+from generator.lint.entries import check_rule, check_sentence, too_long
+from generator.model import DIALECTS, KernelEntry, SpecTree, TensorConstraint, TensorTypes
+from generator.resolve import Requirements, Rule
 from generator.source import KeyPath
 
 # NumPy's types, with those of ml_dtypes: their kind and their bytes.
@@ -27,6 +28,22 @@ _NUMPY_TYPES = {
 def check_vocabulary(tree: SpecTree, report: Report) -> None:
     for check in (_tensor_rules, _shared, _dialects, _numpy_types, _levels, _enums, _kernels):
         check(tree, report)
+
+
+def check_layout(
+    tree: SpecTree,
+    tensor_rules: Iterable[tuple[Rule, TensorConstraint]],
+    requirements: Requirements,
+    report: Report,
+) -> None:
+    """Rules of each tensor, and what kernels require, are written into generated modules as rules of specs are."""
+    rules = {rule.path: rule.require for rule, _ in tensor_rules}
+    for use in itertools.chain(*requirements.values()):
+        rules["constraints", use.constraint] = use.require
+    for path, require in rules.items():
+        if not require.fits(layout.WITHIN):
+            help = "make two rules of it, or shorten the names in it"
+            too_long(tree.document.span((*path, "require")), help, report)
 
 
 def _tensor_rules(tree: SpecTree, report: Report) -> None:
