@@ -217,7 +217,7 @@ PACKED = [
 
 def short_lengths(lanes: int) -> list[int]:
     """Lengths around those by which short rows are searched in another way."""
-    edges = {lanes // 4, *(lanes * vectors for vectors in range(1, 11))}
+    edges = {*range(2, 12), lanes // 4, *(lanes * vectors for vectors in range(1, 11))}
     return sorted({n + more for n in edges for more in (-1, 0, 1) if n + more > 0})
 
 

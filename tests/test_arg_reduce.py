@@ -177,7 +177,7 @@ def test_every_type_is_drawn() -> None:
 def test_between_forbidden_pages(name: str) -> None:
     """Nothing beyond the elements is read: that would end the process."""
     arena, dtype = Arena(), numpy_type(name)
-    for n, groups in itertools.product((1, 3, 31, 32, 33, 63, 64, 65, 300), (1, 3, 70)):
+    for n, groups in itertools.product((*range(1, 18), 31, 32, 33, 63, 64, 65, 300), (1, 3, 70)):
         for axis, gap, upper in itertools.product((0, 1), (0, 64), (False, True)):
             x = arena.place((groups, n), (n * dtype.itemsize + gap, dtype.itemsize), dtype, upper)
             assert x is not None
@@ -198,9 +198,13 @@ def test_short_rows(name: str) -> None:
     random = np.random.default_rng(TYPES.index(name))
     lanes = kernel.VECTOR_BYTES // numpy_type(name).itemsize
     for n in short_lengths(lanes):
-        x = values(random, name, (2 * lanes + 3, n))
+        x = values(random, name, (2 * lanes + 3, n + 2))
         for rows, last in itertools.product((lanes - 1, lanes, 2 * lanes + 3), (False, True)):
-            check_lowering(random, name, x[:rows], (1,), last, "INT64")
+            for given in (x[:rows, :n].copy(), x[:rows, 1 : n + 1][:, ::-1]):
+                check_lowering(random, name, given, (1,), last, "INT64")
+        same = np.full((2 * lanes + 3, n), x[0, 0])
+        for last in (False, True):
+            check_lowering(random, name, same, (1,), last, "UINT32")
 
 
 # --- splitting: threads, parts, tiles, blocks ---

@@ -77,12 +77,28 @@ def test_short_rows(name: str) -> None:
     random = np.random.default_rng(TYPES.index(name))
     lanes = VECTOR_BYTES // numpy_type(name).itemsize
     for n in short_lengths(lanes):
-        x = values(random, name, (2 * lanes + 3, n))
+        x = values(random, name, (2 * lanes + 3, n + 1))
         for rows, nan in itertools.product((lanes - 1, lanes, 2 * lanes + 3), NAN_RULES):
-            given = x[:rows]
-            np.testing.assert_array_equal(
-                bits(run(name, given, (1,), nan)), bits(hardmax(given, (1,), nan)), f"{rows} {n}"
-            )
+            for given in (x[:rows, 1:].copy(), x[:rows, 1:]):
+                expected = hardmax(given, (1,), nan)
+                found = run(name, given, (1,), nan)
+                np.testing.assert_array_equal(bits(found), bits(expected), f"{rows} {n}")
+                out = output(random, given.shape, given.dtype)
+                operator(name, given.shape, (1,), nan)(given, out.array)
+                np.testing.assert_array_equal(bits(out.array.copy()), bits(expected))
+                out.check_surroundings()
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_narrow_rows_do_not_go_past_the_caches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are transposed, whatever their marks take; wider ones are not."""
+    monkeypatch.setattr(machine, "PAST_BYTES", 1 << 10)
+    taken = noted(monkeypatch, search, "_SHORT")
+    size = numpy_type(name).itemsize
+    for n in (2, 3, 5, 128 // size, 128 // size + 1):
+        x = values(np.random.default_rng(n), name, (1024, n))
+        assert np.array_equal(run(name, x, (1,), "ignored"), hardmax(x, (1,), "ignored"))
+    assert len(taken) == 4
 
 
 # --- random cases ---

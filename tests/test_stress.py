@@ -123,7 +123,8 @@ for n in (*range(1, 40), 63, 64, 65, 100, 127):
             lambda x, out: onnx.reduce_max(x, axes=[1], keepdims=0, out=out),
             (400, n), dtype, lambda x: x.max(1),
         )
-    check(lambda x, out: specops.hardmax(x, axis=1, out=out), (20, n), np.float16, one_hot)
+    check(lambda x, out: specops.hardmax(x, axis=1, out=out), (40, n), np.float16, one_hot)
+    check(lambda x, out: specops.argmax(x, axis=1, out=out), (70, n), np.uint8, lambda x: x.argmax(1))
     check(lambda x, out: specops.softmax(x, axis=0, out=out), (20, n), np.float16, softmax)
     check(
         lambda x, out: specops.max_pool(x, [2, 1], out=out),

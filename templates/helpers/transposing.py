@@ -35,21 +35,13 @@ def _transposed(builder: Any, vectors: list[Any]) -> list[Any]:
     return vectors
 
 
-def _units(builder: Any, address: Any, step: Any, lanes: int) -> list[list[Any]]:
-    """Pointers to the units of each of so many vectors: unit u of vector k is of row u * lanes + k.
-
-    Rows are `step` bytes apart.
-    """
+def _units(builder: Any, address: Any, step: Any, rows: int, lanes: int) -> list[list[Any]]:
+    """Pointers to a unit of each of so many rows, `step` bytes apart: unit u of vector k is of row u * lanes + k."""
     pointers = []
-    for _ in range(_rows_of(lanes)):
+    for _ in range(rows):
         pointers.append(_pointer(builder, address))
         address = builder.add(address, step)
     return _of_vectors(pointers, lanes)
-
-
-def _rows_of(lanes: int) -> int:
-    """How many rows have units in so many vectors."""
-    return lanes * VECTOR_BYTES // UNIT_BYTES
 
 
 def _of_vectors(pointers: list[Any], lanes: int) -> list[list[Any]]:
@@ -62,9 +54,9 @@ def _load_units(builder: Any, pointers: list[Any], unit: Any) -> Any:
     return _side_by_side(builder, [_load(builder, pointer, unit) for pointer in pointers])
 
 
-def _load_transposed(builder: Any, address: Any, step: Any, unit: Any) -> list[Any]:
-    """A unit of each of as many rows as a vector has lanes: vectors of one element of each; see _units."""
-    return _load_each(builder, _units(builder, address, step, unit.count), unit)
+def _load_transposed(builder: Any, address: Any, step: Any, rows: int, unit: Any) -> list[Any]:
+    """A unit of each of so many rows: vectors of one element of each; see _units."""
+    return _load_each(builder, _units(builder, address, step, rows, unit.count), unit)
 
 
 def _load_each(builder: Any, units: list[list[Any]], unit: Any) -> list[Any]:
@@ -79,8 +71,23 @@ def _store_each(builder: Any, vectors: list[Any], units: list[list[Any]]) -> Non
             _store(builder, _lanes_from(builder, bits, u * len(units), len(units)), pointer)
 
 
-def _each_unit(builder: Any, n: Any, unit: Any, body: Callable[[Any], None]) -> None:
-    """`body(first)` for units of n elements, one at least, of which the last may overlap the one before it."""
-    i64, lanes = n.type, n.type(unit.count)
-    with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _):
-        body(_lesser(builder, begin, builder.sub(n, lanes)))
+def _each_unit(
+    builder: Any, n: Any, unit: Any, least: int, body: Callable[[Any, Any], None]
+) -> None:
+    """`body(first, some)` for the units of n elements, and parts of units, of `least` elements, which n has at least.
+
+    Parts are all of fewer elements than a unit has, or a rest that one part holds. They, and the last unit, may overlap
+    what comes before.
+    """
+    i64 = n.type
+    position = i64(0)
+    for count in sorted({unit.count, least}, reverse=True):
+        last = builder.sub(n, i64(count))
+        end = n
+        if count > least:
+            fits = builder.icmp_signed(">=", last, position)
+            end = builder.select(fits, builder.sub(n, i64(least)), position)
+        some = ir.VectorType(unit.element, count)
+        with cgutils.for_range_slice(builder, position, end, i64(count), i64) as (begin, _):
+            body(_lesser(builder, begin, last), some)
+        position = builder.and_(builder.add(end, i64(count - 1)), i64(-count))  # behind the last

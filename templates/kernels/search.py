@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from apart import NEAR_STEPS
 from axes import (
     AXIS_BYTES,
     AXIS_OTHER_STRIDE,
@@ -83,7 +84,7 @@ from planes import SmallPlanes, columns_before, planes_ahead, planes_together
 from preference import Preference, is_preferred
 from row_lanes import greatest_place, greatest_place_of_few, greatest_place_of_many
 from row_search import BLOCK_BYTES, Preferred, search_dense_row, search_row, search_strided_row
-from rows_transposed import search_transposed, transposes
+from rows_transposed import mark_near_rows, search_transposed
 from target import bytes_ahead
 from vectors import prefer_wide_vectors
 from walk import integers, lane_types, rule_of
@@ -118,7 +119,8 @@ PREFERRED_INDEX = 27  # the index of that
 OVERLAP = 28  # bytes that the last row of an innermost axis begins before the end of that before it
 OVERLAP_INDEX = 29  # the same in the index
 SOON = 30  # short rows: one vector is searched first, as it mostly has what none can beat
-SETTINGS = 31
+TRANSPOSED = 31  # short rows: as many as a vector has lanes are searched together
+SETTINGS = 32
 
 # Of the walk that `zero` takes.
 ZERO_BYTES = 0  # of an element
@@ -222,19 +224,17 @@ class RowMarks(NamedTuple):
 
 
 @helper
-def _mark_found(found, n, base, weight, nan_is_0, mark, target, step, rule):
-    """Store the marks of rows whose keys and places search_transposed found."""
-    size = element_size(rule.flip)
-    narrow = n * size <= VECTOR_BYTES
-    for at in range(found, found + VECTOR_BYTES, size):
-        best = np.int64(load_integer(rule.flip, at))
-        place = np.int64(load_integer(rule.flip, at + VECTOR_BYTES))
-        index = _index_or_0(best, base + place * weight, nan_is_0, rule)
-        if narrow:
-            store_one_hot(target, n, index, mark, rule.flip)
-        else:
-            store_one_hot_of_few(target, n, index, mark, rule.flip)
-        target += step
+def _mark_found(places, target, n, mark, flip):
+    """Store as many rows as a vector has lanes, of n elements each, that adjoin: `mark` at the row's place, else 0."""
+    size = element_size(flip)
+    if n <= NEAR_STEPS[-1]:
+        mark_near_rows(target, n, places, mark, flip)
+        return
+    zero_run(target, n * (VECTOR_BYTES // size), size, size)
+    for at in range(places, places + VECTOR_BYTES, size):
+        place = np.int64(load_integer(flip, at))
+        store_element(target + place * size, mark, size)
+        target += n * size
 
 
 @inlined
@@ -356,9 +356,10 @@ def short_rows(width, is_float, one_hot):
                 zero_count, zero_step, _ = axis_entries(zeros, zeros.rank - 1)
             one_run = settings[STORED] == BY_GROUPS and zero_count == n
             mark = RowMarks(settings[MARK], mark_step, zero_count, zero_step, one_run)
+            one_run = one_run and out_step == n * out_bytes
         size = element_size(rule.flip)
         lanes = VECTOR_BYTES // size
-        together = one_run and step == n * size and transposes(n, rule.flip)
+        together = one_run and settings[TRANSPOSED] != 0
         found = allocate(2 * VECTOR_BYTES)
         places = found + VECTOR_BYTES
         # Rows further on, by their own bytes: by their step, those with gaps take up to twice as long.
@@ -372,13 +373,13 @@ def short_rows(width, is_float, one_hot):
             address, target = x + offset, out + out_offset
             item += count
             while together and count >= lanes:
-                search_transposed(found, places, address, n, ahead, late, rule)
+                search_transposed(found, places, address, step, n, ahead, late, rule)
+                to = places if one_hot else target
+                store_indices(
+                    to, lanes, found, places, base, weight, nan_is_0, out_bytes, False, rule
+                )
                 if one_hot:
-                    _mark_found(found, n, base, weight, nan_is_0, mark.mark, target, out_step, rule)
-                else:
-                    store_indices(
-                        target, lanes, found, places, base, weight, nan_is_0, out_bytes, False, rule
-                    )
+                    _mark_found(places, target, n, mark.mark, rule.flip)
                 address += step * lanes
                 target += out_step * lanes
                 count -= lanes

@@ -471,21 +471,37 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
     """
     if count is not None:
         return _one_by_one(builder, address, step, vector, count)
+
+    def one_by_one() -> Any:
+        return _one_by_one(builder, address, step, vector, None)
+
+    return _load_near(builder, address, step, vector, NEAR_STEPS, one_by_one)
+
+
+def _load_near(
+    builder: Any,
+    address: Any,
+    step: Any,
+    vector: Any,
+    steps: tuple[int, ...],
+    otherwise: Callable[[], Any],
+) -> Any:
+    """A whole vector, picked as _load_apart does it, where the step is one of `steps`; of others `otherwise()`."""
     size = _width(vector) // 8
     value = cgutils.alloca_once(builder, vector)
 
     def choose(steps: tuple[int, ...]) -> None:
         if not steps:
-            builder.store(_one_by_one(builder, address, step, vector, None), value)
+            builder.store(otherwise(), value)
             return
         near = builder.icmp_signed("==", step, step.type(steps[0] * size))
-        with builder.if_else(near) as (then, otherwise):
+        with builder.if_else(near) as (then, other):
             with then:
                 builder.store(_picked(builder, address, steps[0], vector), value)
-            with otherwise:
+            with other:
                 choose(steps[1:])
 
-    choose(NEAR_STEPS)
+    choose(steps)
     return builder.load(value)
 
 

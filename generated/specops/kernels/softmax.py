@@ -478,21 +478,37 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
     """
     if count is not None:
         return _one_by_one(builder, address, step, vector, count)
+
+    def one_by_one() -> Any:
+        return _one_by_one(builder, address, step, vector, None)
+
+    return _load_near(builder, address, step, vector, NEAR_STEPS, one_by_one)
+
+
+def _load_near(
+    builder: Any,
+    address: Any,
+    step: Any,
+    vector: Any,
+    steps: tuple[int, ...],
+    otherwise: Callable[[], Any],
+) -> Any:
+    """A whole vector, picked as _load_apart does it, where the step is one of `steps`; of others `otherwise()`."""
     size = _width(vector) // 8
     value = cgutils.alloca_once(builder, vector)
 
     def choose(steps: tuple[int, ...]) -> None:
         if not steps:
-            builder.store(_one_by_one(builder, address, step, vector, None), value)
+            builder.store(otherwise(), value)
             return
         near = builder.icmp_signed("==", step, step.type(steps[0] * size))
-        with builder.if_else(near) as (then, otherwise):
+        with builder.if_else(near) as (then, other):
             with then:
                 builder.store(_picked(builder, address, steps[0], vector), value)
-            with otherwise:
+            with other:
                 choose(steps[1:])
 
-    choose(NEAR_STEPS)
+    choose(steps)
     return builder.load(value)
 
 
@@ -1727,11 +1743,26 @@ def _store_each(builder: Any, vectors: list[Any], units: list[list[Any]]) -> Non
             _store(builder, _lanes_from(builder, bits, u * len(units), len(units)), pointer)
 
 
-def _each_unit(builder: Any, n: Any, unit: Any, body: Callable[[Any], None]) -> None:
-    """`body(first)` for units of n elements, one at least, of which the last may overlap the one before it."""
-    i64, lanes = n.type, n.type(unit.count)
-    with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _):
-        body(_lesser(builder, begin, builder.sub(n, lanes)))
+def _each_unit(
+    builder: Any, n: Any, unit: Any, least: int, body: Callable[[Any, Any], None]
+) -> None:
+    """`body(first, some)` for the units of n elements, and parts of units, of `least` elements, which n has at least.
+
+    Parts are all of fewer elements than a unit has, or a rest that one part holds. They, and the last unit, may overlap
+    what comes before.
+    """
+    i64 = n.type
+    position = i64(0)
+    for count in sorted({unit.count, least}, reverse=True):
+        last = builder.sub(n, i64(count))
+        end = n
+        if count > least:
+            fits = builder.icmp_signed(">=", last, position)
+            end = builder.select(fits, builder.sub(n, i64(least)), position)
+        some = ir.VectorType(unit.element, count)
+        with cgutils.for_range_slice(builder, position, end, i64(count), i64) as (begin, _):
+            body(_lesser(builder, begin, last), some)
+        position = builder.and_(builder.add(end, i64(count - 1)), i64(-count))  # behind the last
 
 
 STORED = 0  # results come from exponentials kept in scratch, or in their place,
@@ -1894,23 +1925,6 @@ def _row_units(builder: Any, address: Any, table: Any, rows: int, unit: Any) -> 
     return _of_vectors(pointers, unit.count)
 
 
-def _each_unit_or_half(builder: Any, n: Any, unit: Any, body: Callable[[Any, Any], None]) -> None:
-    """`body(first, unit)` for units of n elements, or halves of units where n, 2 at least, is less."""
-
-    def each(some: Any) -> None:
-        _each_unit(builder, n, some, lambda first: body(first, some))
-
-    half = ir.VectorType(unit.element, 2)
-    if unit == half:
-        each(unit)
-        return
-    with builder.if_else(builder.icmp_signed("<", n, n.type(unit.count))) as (then, otherwise):
-        with then:
-            each(half)
-        with otherwise:
-            each(unit)
-
-
 @intrinsic
 def _load_positions(
     _context: Any,
@@ -1949,7 +1963,7 @@ def _load_positions(
                 place = _place(builder, target, (builder.add(first, i64(i)), i64(VECTOR_BYTES)))
                 _store(builder, value, place)
 
-        _each_unit_or_half(builder, n, _unit(_memory(kind, lanes)), load)
+        _each_unit(builder, n, _unit(_memory(kind, lanes)), 2, load)
         return builder.load(tops)
 
     return lanes(kind, *(types.int64,) * 6), codegen
@@ -1988,7 +2002,7 @@ def _store_positions(
             units = _row_units(builder, start, out_table, lanes.count, unit)
             _store_each(builder, vectors, units)
 
-        _each_unit_or_half(builder, n, _unit(_memory(kind, lanes)), store)
+        _each_unit(builder, n, _unit(_memory(kind, lanes)), 2, store)
         return context.get_dummy_value()
 
     i64 = types.int64

@@ -502,21 +502,37 @@ def _load_apart(builder: Any, address: Any, step: Any, vector: Any, count: Any =
     """
     if count is not None:
         return _one_by_one(builder, address, step, vector, count)
+
+    def one_by_one() -> Any:
+        return _one_by_one(builder, address, step, vector, None)
+
+    return _load_near(builder, address, step, vector, NEAR_STEPS, one_by_one)
+
+
+def _load_near(
+    builder: Any,
+    address: Any,
+    step: Any,
+    vector: Any,
+    steps: tuple[int, ...],
+    otherwise: Callable[[], Any],
+) -> Any:
+    """A whole vector, picked as _load_apart does it, where the step is one of `steps`; of others `otherwise()`."""
     size = _width(vector) // 8
     value = cgutils.alloca_once(builder, vector)
 
     def choose(steps: tuple[int, ...]) -> None:
         if not steps:
-            builder.store(_one_by_one(builder, address, step, vector, None), value)
+            builder.store(otherwise(), value)
             return
         near = builder.icmp_signed("==", step, step.type(steps[0] * size))
-        with builder.if_else(near) as (then, otherwise):
+        with builder.if_else(near) as (then, other):
             with then:
                 builder.store(_picked(builder, address, steps[0], vector), value)
-            with otherwise:
+            with other:
                 choose(steps[1:])
 
-    choose(NEAR_STEPS)
+    choose(steps)
     return builder.load(value)
 
 
@@ -2377,6 +2393,87 @@ def group_parts(axis, group, number):
     return before - group.low if before < group.shared_from else -1, most(behind, -1)
 
 
+UNIT_BYTES = 16  # of a row that are transposed at once: as much as instructions interleave
+
+
+def _unit(vector: Any) -> Any:
+    """As many elements of one row as are transposed at once."""
+    return ir.VectorType(vector.element, vector.count * UNIT_BYTES // VECTOR_BYTES)
+
+
+def _transposed(builder: Any, vectors: list[Any]) -> list[Any]:
+    """As many vectors as a unit has lanes: lane i of each unit of vector k becomes lane k of that unit of vector i."""
+    lanes, unit = vectors[0].type.count, len(vectors)
+    starts = range(0, lanes, unit)
+    orders = [
+        [which + start + i for start in starts for i in half for which in (0, lanes)]
+        for half in (range(unit // 2), range(unit // 2, unit))
+    ]
+    # Interleaving those that lie half of them apart, as often as halves can be made.
+    for _ in range(unit.bit_length() - 1):
+        pairs = zip(vectors[: unit // 2], vectors[unit // 2 :], strict=True)
+        vectors = [_shuffled(builder, a, b, order) for a, b in pairs for order in orders]
+    return vectors
+
+
+def _units(builder: Any, address: Any, step: Any, rows: int, lanes: int) -> list[list[Any]]:
+    """Pointers to a unit of each of so many rows, `step` bytes apart: unit u of vector k is of row u * lanes + k."""
+    pointers = []
+    for _ in range(rows):
+        pointers.append(_pointer(builder, address))
+        address = builder.add(address, step)
+    return _of_vectors(pointers, lanes)
+
+
+def _of_vectors(pointers: list[Any], lanes: int) -> list[list[Any]]:
+    """Pointers to units of rows in turn, as _units orders them."""
+    return [pointers[k::lanes] for k in range(lanes)]
+
+
+def _load_units(builder: Any, pointers: list[Any], unit: Any) -> Any:
+    """A vector of units, one after the other."""
+    return _side_by_side(builder, [_load(builder, pointer, unit) for pointer in pointers])
+
+
+def _load_transposed(builder: Any, address: Any, step: Any, rows: int, unit: Any) -> list[Any]:
+    """A unit of each of so many rows: vectors of one element of each; see _units."""
+    return _load_each(builder, _units(builder, address, step, rows, unit.count), unit)
+
+
+def _load_each(builder: Any, units: list[list[Any]], unit: Any) -> list[Any]:
+    """Vectors of one element of each of these units."""
+    return _transposed(builder, [_load_units(builder, pointers, unit) for pointers in units])
+
+
+def _store_each(builder: Any, vectors: list[Any], units: list[list[Any]]) -> None:
+    """The reverse of _load_each."""
+    for bits, pointers in zip(_transposed(builder, vectors), units, strict=True):
+        for u, pointer in enumerate(pointers):
+            _store(builder, _lanes_from(builder, bits, u * len(units), len(units)), pointer)
+
+
+def _each_unit(
+    builder: Any, n: Any, unit: Any, least: int, body: Callable[[Any, Any], None]
+) -> None:
+    """`body(first, some)` for the units of n elements, and parts of units, of `least` elements, which n has at least.
+
+    Parts are all of fewer elements than a unit has, or a rest that one part holds. They, and the last unit, may overlap
+    what comes before.
+    """
+    i64 = n.type
+    position = i64(0)
+    for count in sorted({unit.count, least}, reverse=True):
+        last = builder.sub(n, i64(count))
+        end = n
+        if count > least:
+            fits = builder.icmp_signed(">=", last, position)
+            end = builder.select(fits, builder.sub(n, i64(least)), position)
+        some = ir.VectorType(unit.element, count)
+        with cgutils.for_range_slice(builder, position, end, i64(count), i64) as (begin, _):
+            body(_lesser(builder, begin, last), some)
+        position = builder.and_(builder.add(end, i64(count - 1)), i64(-count))  # behind the last
+
+
 class PlaneSet(NamedTuple):
     """Planes of an item, and where the first one is."""
 
@@ -2608,80 +2705,6 @@ def packed_chunk(kind, read_rule, store):
     return chunk
 
 
-UNIT_BYTES = 16  # of a row that are transposed at once: as much as instructions interleave
-
-
-def _unit(vector: Any) -> Any:
-    """As many elements of one row as are transposed at once."""
-    return ir.VectorType(vector.element, vector.count * UNIT_BYTES // VECTOR_BYTES)
-
-
-def _transposed(builder: Any, vectors: list[Any]) -> list[Any]:
-    """As many vectors as a unit has lanes: lane i of each unit of vector k becomes lane k of that unit of vector i."""
-    lanes, unit = vectors[0].type.count, len(vectors)
-    starts = range(0, lanes, unit)
-    orders = [
-        [which + start + i for start in starts for i in half for which in (0, lanes)]
-        for half in (range(unit // 2), range(unit // 2, unit))
-    ]
-    # Interleaving those that lie half of them apart, as often as halves can be made.
-    for _ in range(unit.bit_length() - 1):
-        pairs = zip(vectors[: unit // 2], vectors[unit // 2 :], strict=True)
-        vectors = [_shuffled(builder, a, b, order) for a, b in pairs for order in orders]
-    return vectors
-
-
-def _units(builder: Any, address: Any, step: Any, lanes: int) -> list[list[Any]]:
-    """Pointers to the units of each of so many vectors: unit u of vector k is of row u * lanes + k.
-
-    Rows are `step` bytes apart.
-    """
-    pointers = []
-    for _ in range(_rows_of(lanes)):
-        pointers.append(_pointer(builder, address))
-        address = builder.add(address, step)
-    return _of_vectors(pointers, lanes)
-
-
-def _rows_of(lanes: int) -> int:
-    """How many rows have units in so many vectors."""
-    return lanes * VECTOR_BYTES // UNIT_BYTES
-
-
-def _of_vectors(pointers: list[Any], lanes: int) -> list[list[Any]]:
-    """Pointers to units of rows in turn, as _units orders them."""
-    return [pointers[k::lanes] for k in range(lanes)]
-
-
-def _load_units(builder: Any, pointers: list[Any], unit: Any) -> Any:
-    """A vector of units, one after the other."""
-    return _side_by_side(builder, [_load(builder, pointer, unit) for pointer in pointers])
-
-
-def _load_transposed(builder: Any, address: Any, step: Any, unit: Any) -> list[Any]:
-    """A unit of each of as many rows as a vector has lanes: vectors of one element of each; see _units."""
-    return _load_each(builder, _units(builder, address, step, unit.count), unit)
-
-
-def _load_each(builder: Any, units: list[list[Any]], unit: Any) -> list[Any]:
-    """Vectors of one element of each of these units."""
-    return _transposed(builder, [_load_units(builder, pointers, unit) for pointers in units])
-
-
-def _store_each(builder: Any, vectors: list[Any], units: list[list[Any]]) -> None:
-    """The reverse of _load_each."""
-    for bits, pointers in zip(_transposed(builder, vectors), units, strict=True):
-        for u, pointer in enumerate(pointers):
-            _store(builder, _lanes_from(builder, bits, u * len(units), len(units)), pointer)
-
-
-def _each_unit(builder: Any, n: Any, unit: Any, body: Callable[[Any], None]) -> None:
-    """`body(first)` for units of n elements, one at least, of which the last may overlap the one before it."""
-    i64, lanes = n.type, n.type(unit.count)
-    with cgutils.for_range_slice(builder, i64(0), n, lanes, i64) as (begin, _):
-        body(_lesser(builder, begin, builder.sub(n, lanes)))
-
-
 class Positions(NamedTuple):
     """Positions of planes, the vectors from one row to the next, and the bytes to the next row, column and plane."""
 
@@ -2737,7 +2760,8 @@ def _each_position(
             row, column = rows.index, columns.index
             one(builder.add(builder.mul(row, positions.pitch), column), row, column)
         with otherwise:
-            _each_unit(builder, builder.mul(positions.rows, positions.columns), unit, several)
+            n = builder.mul(positions.rows, positions.columns)
+            _each_unit(builder, n, unit, unit.count, lambda first, _: several(first))
 
 
 @intrinsic
@@ -2782,7 +2806,7 @@ def _read_positions(
             for k in range(unit.count):
                 _prefetch(builder, builder.gep(ahead, [i64(k * VECTOR_BYTES)]), 2)
             address = builder.add(source, builder.mul(first, element_bytes))
-            vectors = _load_transposed(builder, address, where.plane_step, unit)
+            vectors = _load_transposed(builder, address, where.plane_step, vector.count, unit)
             for i, bits in enumerate(vectors):
                 store(bits, builder.add(first, i64(i)))
 
@@ -2820,7 +2844,8 @@ def _store_tile(
     def several(first: Any) -> None:
         vectors = [elements(builder.add(first, i64(i))) for i in range(unit.count)]
         address = builder.add(target, builder.mul(first, element_bytes))
-        _store_each(builder, vectors, _units(builder, address, where.plane_step, unit.count))
+        units = _units(builder, address, where.plane_step, vector.count, unit.count)
+        _store_each(builder, vectors, units)
 
     _each_position(builder, where, unit, one, several)
 

@@ -93,9 +93,17 @@ class Strategies:
 
         `past`: marks go past the caches.
         """
-        if self._lanes_across(visit.kept, visit.reduced):
+        if not self.transposes(visit) and self._lanes_across(visit.kept, visit.reduced):
             return self._small_planes(visit, past) or self._columns(visit)
         return self._rows(visit)
+
+    def transposes(self, visit: Visit) -> bool:
+        """Whether groups are rows so narrow that they are transposed: those of indices only if these adjoin."""
+        kept, reduced, size = visit.kept, visit.reduced, self.element_bytes
+        if not planes.narrow_rows(kept, reduced, size, kernel.NEAR_STEPS[-1]):
+            return False
+        adjoin = self.one_hot or kept[-1].other_stride == self.out_bytes
+        return adjoin and reduced[0].size * size <= kernel.LONGEST_BYTES
 
     def _small_planes(self, visit: Visit, past: bool) -> Strategy | None:
         """Lanes along the innermost kept axis, where groups are columns of planes small or cut; None elsewhere."""

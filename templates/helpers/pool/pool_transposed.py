@@ -103,7 +103,8 @@ def _each_position(
             row, column = rows.index, columns.index
             one(builder.add(builder.mul(row, positions.pitch), column), row, column)
         with otherwise:
-            _each_unit(builder, builder.mul(positions.rows, positions.columns), unit, several)
+            n = builder.mul(positions.rows, positions.columns)
+            _each_unit(builder, n, unit, unit.count, lambda first, _: several(first))
 
 
 @intrinsic
@@ -148,7 +149,7 @@ def _read_positions(
             for k in range(unit.count):
                 _prefetch(builder, builder.gep(ahead, [i64(k * VECTOR_BYTES)]), 2)
             address = builder.add(source, builder.mul(first, element_bytes))
-            vectors = _load_transposed(builder, address, where.plane_step, unit)
+            vectors = _load_transposed(builder, address, where.plane_step, vector.count, unit)
             for i, bits in enumerate(vectors):
                 store(bits, builder.add(first, i64(i)))
 
@@ -186,7 +187,8 @@ def _store_tile(
     def several(first: Any) -> None:
         vectors = [elements(builder.add(first, i64(i))) for i in range(unit.count)]
         address = builder.add(target, builder.mul(first, element_bytes))
-        _store_each(builder, vectors, _units(builder, address, where.plane_step, unit.count))
+        units = _units(builder, address, where.plane_step, vector.count, unit.count)
+        _store_each(builder, vectors, units)
 
     _each_position(builder, where, unit, one, several)
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -44,23 +42,6 @@ def _row_units(builder: Any, address: Any, table: Any, rows: int, unit: Any) -> 
         offset = _load(builder, _pointer(builder, table, i64(row * TABLE_ENTRY)), i64)
         pointers.append(_pointer(builder, builder.add(address, offset)))
     return _of_vectors(pointers, unit.count)
-
-
-def _each_unit_or_half(builder: Any, n: Any, unit: Any, body: Callable[[Any, Any], None]) -> None:
-    """`body(first, unit)` for units of n elements, or halves of units where n, 2 at least, is less."""
-
-    def each(some: Any) -> None:
-        _each_unit(builder, n, some, lambda first: body(first, some))
-
-    half = ir.VectorType(unit.element, 2)
-    if unit == half:
-        each(unit)
-        return
-    with builder.if_else(builder.icmp_signed("<", n, n.type(unit.count))) as (then, otherwise):
-        with then:
-            each(half)
-        with otherwise:
-            each(unit)
 
 
 @intrinsic
@@ -101,7 +82,7 @@ def _load_positions(
                 place = _place(builder, target, (builder.add(first, i64(i)), i64(VECTOR_BYTES)))
                 _store(builder, value, place)
 
-        _each_unit_or_half(builder, n, _unit(_memory(kind, lanes)), load)
+        _each_unit(builder, n, _unit(_memory(kind, lanes)), 2, load)
         return builder.load(tops)
 
     return lanes(kind, *(types.int64,) * 6), codegen
@@ -140,7 +121,7 @@ def _store_positions(
             units = _row_units(builder, start, out_table, lanes.count, unit)
             _store_each(builder, vectors, units)
 
-        _each_unit_or_half(builder, n, _unit(_memory(kind, lanes)), store)
+        _each_unit(builder, n, _unit(_memory(kind, lanes)), 2, store)
         return context.get_dummy_value()
 
     i64 = types.int64

@@ -170,8 +170,13 @@ class Search:
         )
         visit = visited(self._sizes, self.axes, self._last, strides, out_strides)
         kept, reduced = visit.kept, visit.reduced
-        past = marking is not None and machine.outgrows(
-            machine.PAST_BYTES, self._sizes, strides, out_strides, self._element_bytes
+        # Marks of rows that are transposed do not go past the caches: 0.15 to 1.05 of the time.
+        past = (
+            marking is not None
+            and not self._strategies.transposes(visit)
+            and machine.outgrows(
+                machine.PAST_BYTES, self._sizes, strides, out_strides, self._element_bytes
+            )
         )
         strategy = self._strategies.of(visit, past)
         if marking is None and strategy.lanes is Lanes.PLANES:
@@ -237,6 +242,7 @@ class Search:
             kernel.SOON: self._soon,
             kernel.UNCACHED: self._uncached,
             kernel.LAST_COLUMNS: strategy.last_columns,
+            kernel.TRANSPOSED: self._strategies.transposes(visit),
             **{kernel.RULE + i: value for i, value in enumerate(self._rule)},
         }
 
