@@ -232,6 +232,38 @@ def test_short_runs(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(taken) >= 20
 
 
+@pytest.mark.parametrize("pair", range(len(PAIRS)), ids=[" ".join(pair) for pair in PAIRS])
+def test_narrow_rows(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows as many of which as a vector has lanes are transposed: of each length, with and without gaps, over threads.
+
+    A row's result is the same whatever rows are beside it.
+    """
+    name, function = PAIRS[pair]
+    monkeypatch.setattr(machine, "LARGE_BYTES", 0)
+    taken = noted(monkeypatch, lowering, "_NARROW")
+    random = np.random.default_rng(pair)
+    dtype = numpy_type(name)
+    lanes = machine.CACHE_LINE // dtype.itemsize
+    wide = dtype.itemsize == 8 and function != "log_sum_exp"
+    for n in (*range(2, 14), 23, 24, 47, 48):
+        monkeypatch.setattr(lowering, "NEAR_BYTES", (1 << 22, 0)[n % 2])
+        monkeypatch.setattr(lowering, "NARROW_NEAR_BYTES", (1 << 22, 0)[n % 2])
+        nan = ("ignored", "propagates")[n % 2]
+        rows = lanes + int(random.integers(4 * lanes + 3))
+        x = drawn(random, name, (rows, n))
+        gap = drawn(random, name, (2, rows, n + 1 + n % 3))[:, ::-1, 1 : n + 1]
+        for given in (x, gap, x[: lanes - 1]):
+            axes = (given.ndim - 1,)
+            out = output(random, reduced_shape(given.shape, axes, True), x.dtype)
+            operator(name, function, given.shape, axes, nan)(given, out.array)
+            check_results(name, function, nan, given, axes, out.array)
+            out.check_surroundings()
+        results = run(name, function, x, (1,), nan)
+        some = run(name, function, x[1 : 1 + lanes], (1,), nan)
+        assert some.tobytes() == results[1 : 1 + lanes].tobytes()
+    assert not taken if wide else len(taken) >= 30
+
+
 CONVERTED = [
     "FLOAT16 sum",
     "FLOAT16 l2",
@@ -703,7 +735,7 @@ def test_between_forbidden_pages(name: str, function: str, monkeypatch: pytest.M
     dtype = numpy_type(name)
     for near in ("NEAR_BYTES", "NARROW_NEAR_BYTES", "NARROW_NEAR_ROWS_BYTES"):
         monkeypatch.setattr(lowering, near, 0)
-    lengths = 1, 3, 15, 16, 17, 63, 64, 65, 127, 129, 255, 257, 300, 511, 513
+    lengths = *range(1, 14), 15, 16, 17, 63, 64, 65, 127, 129, 255, 257, 300, 511, 513
     for n, groups in itertools.product(lengths, (1, 3, 8, 70)):
         for axes, gap, upper in itertools.product(((1,), (0,), (0, 1)), (0, 64), (False, True)):
             shape: tuple[int, ...] = (groups, n)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from llvmlite import ir
+from numba import types
 from numba.core import cgutils
+from numba.extending import intrinsic
 
 from apart import NEAR_STEPS, _load_near, _picked
-from memory import VECTOR_BYTES, _pointer, _prefetch
+from memory import VECTOR_BYTES, _place, _pointer, _prefetch, _store, _vector
 from transposing import _each_unit, _load_transposed, _unit
+from vectors import _lesser
 
 
 def _at_each_position(
@@ -70,3 +74,41 @@ def _at_each_position(
             picked()
         with otherwise:
             by_units(min(NEAR_STEPS[-1], unit.count // 2))
+
+
+@intrinsic
+def transpose(
+    _context: Any,
+    target: Any,
+    gap: Any,
+    address: Any,
+    step: Any,
+    rows: Any,
+    n: Any,
+    ahead: Any,
+    kind: Any,
+) -> Any:
+    """Copy rows of n elements of `kind`'s width, as many as a vector has lanes at least, so that they are columns.
+
+    Rows begin `step` bytes apart, and what is at one position of all rows `gap` bytes.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        target, gap, address, step, rows, n, ahead, _ = values
+        vector = _vector(ir.IntType(kind.bitwidth))
+        i64 = n.type
+        lanes, size = i64(vector.count), i64(kind.bitwidth // 8)
+        last = builder.sub(rows, lanes)
+        with cgutils.for_range_slice(builder, i64(0), rows, lanes, i64) as (begin, _):
+            first = _lesser(builder, begin, last)
+            start = builder.add(address, builder.mul(first, step))
+            to = builder.add(target, builder.mul(first, size))
+
+            def put(number: Any, bits: Any) -> None:
+                _store(builder, bits, _place(builder, to, (number, gap)))
+
+            _at_each_position(builder, start, step, n, vector, ahead, put)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(*(i64,) * 7, kind), codegen

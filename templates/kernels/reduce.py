@@ -2,7 +2,8 @@
 """One number of each group of elements: a sum, a product, the greatest, and what follows from these; for any layout.
 
 Addresses are raw and strides are in bytes, so that only the data type and the operation make a new compiled version, a
-`fold` (see below). There are `rows`, `runs`, `columns` and `planes` because a call needs one of them: less to compile.
+`fold` (see below). There are `rows`, `narrow_rows`, `runs`, `columns` and `planes` because a call needs one of
+them: less to compile.
 
     walk     the settings below, then two tables of axes, whose ranks are among the settings
       kept     (size, input stride, output stride), one row at least
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 
 from axes import (
     AXIS_OTHER_STRIDE,
+    AXIS_SIZE,
     AXIS_STRIDE,
     Axes,
     axis_entries,
@@ -48,6 +50,7 @@ from folds import (
     store_across,
 )
 from memory import (
+    VECTOR_BYTES,
     aligned,
     allocate,
     ceildiv,
@@ -58,6 +61,7 @@ from memory import (
     release,
     split,
 )
+from narrow import transpose
 from planes import SmallPlanes, columns_before, planes_ahead, planes_together
 from target import bytes_ahead
 from vectors import prefer_wide_vectors
@@ -85,6 +89,7 @@ SETTLING = 1 << 15  # bytes after which a group may end: nothing changes a great
 RUNS_AHEAD = 1 << 12
 # Groups of few vectors whose results are stored together, a multiple of GROUPS: 1.2 times as fast as with GROUPS.
 SHORT_GROUPS = 64
+NARROW_VECTORS = 4  # of narrow rows that are transposed before they are folded
 
 
 @helper
@@ -508,6 +513,51 @@ def planes(dtype, operation):
         if past:
             drain_stores()
         release(states)
+
+    return chunk
+
+
+def narrow_rows(dtype, operation):
+    """Chunk of groups that are each one contiguous run of few elements; an item is a group.
+
+    Rows are transposed in scratch, where they are the columns of a small plane.
+    """
+    fold = Fold(dtype, operation)
+
+    @entry
+    def chunk(walk, x, out, _partial, begin, end):
+        prefer_wide_vectors()
+        settings, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        rule = walk + 8 * RULE
+        size, lane = element_size(fold), lane_bytes(fold)
+        across, step, out_step = axis_entries(kept, kept.rank - 1)
+        n = axis_entry(reduced, 0, AXIS_SIZE)
+        lanes = VECTOR_BYTES // size
+        gap = VECTOR_BYTES * NARROW_VECTORS
+        state_gap = aligned((lanes * NARROW_VECTORS + fold_lanes(fold)) * lane)
+        columns = allocate(n * gap + VECTOR_BYTES + state_arrays(fold) * state_gap)
+        states = columns + n * gap + VECTOR_BYTES
+        straight = out_step == size and finishes_fast(fold, lanes)
+        ahead = 0 if settings[NEAR] != 0 else step * most(bytes_ahead() // (n * size), 1)
+        item = begin
+        while item < end:
+            offset, out_offset, count = run_at(
+                kept, item, least(end, item + lanes * NARROW_VECTORS)
+            )
+            # Whole vectors of rows are read, from rows before these where the axis ends.
+            _, row = split(item, across)
+            some = most(count, lanes)
+            before = most(row + some - across, 0)
+            transpose(columns, gap, x + offset - before * step, step, some, n, ahead, fold)
+            folded = SmallPlanes(columns + before * size, 1, 0, n, gap, count, 0)
+            target = out + out_offset
+            if straight:
+                reduce_planes(fold, rule, target, 0, False, folded)
+            else:
+                fold_planes(fold, rule, states, state_gap, folded)
+                finish(fold, rule, states, state_gap, target, out_step, count)
+            item += count
+        release(columns)
 
     return chunk
 

@@ -5,7 +5,8 @@
 """One number of each group of elements: a sum, a product, the greatest, and what follows from these; for any layout.
 
 Addresses are raw and strides are in bytes, so that only the data type and the operation make a new compiled version, a
-`fold` (see below). There are `rows`, `runs`, `columns` and `planes` because a call needs one of them: less to compile.
+`fold` (see below). There are `rows`, `narrow_rows`, `runs`, `columns` and `planes` because a call needs one of
+them: less to compile.
 
     walk     the settings below, then two tables of axes, whose ranks are among the settings
       kept     (size, input stride, output stride), one row at least
@@ -212,6 +213,11 @@ def _of_type(number: Callable[[Any], int]) -> Any:
 VECTOR_BYTES = 64  # one AVX-512 register or cache line; LLVM splits it where registers are narrower
 
 
+def _vector(element: Any, registers: int = 1) -> Any:
+    """The vector type of VECTOR_BYTES bytes, or of so many times as many."""
+    return ir.VectorType(element, registers * VECTOR_BYTES * 8 // _width(element))
+
+
 def _splat(builder: Any, value: Any, type_: Any) -> Any:
     """The scalar `value` in every lane of the vector type `type_` (or itself for a scalar type)."""
     if not isinstance(type_, ir.VectorType):
@@ -225,6 +231,13 @@ def _pointer(builder: Any, address: Any, offset: Any = None) -> Any:
     """A byte pointer at `address + offset`."""
     pointer = builder.inttoptr(address, ir.IntType(8).as_pointer())
     return pointer if offset is None else builder.gep(pointer, [offset])
+
+
+def _place(builder: Any, address: Any, *steps: tuple[Any, Any]) -> Any:
+    """A pointer at `address`, so many steps of so many bytes further."""
+    for number, step in steps:
+        address = builder.add(address, builder.mul(number, step))
+    return _pointer(builder, address)
 
 
 def _load(builder: Any, pointer: Any, type_: Any) -> Any:
@@ -3565,6 +3578,178 @@ def fold_run(
     return types.void(fold, i64, i64, i64, flag, i64, i64, i64, i64, lead), codegen
 
 
+UNIT_BYTES = 16  # of a row that are transposed at once: as much as instructions interleave
+
+
+def _unit(vector: Any) -> Any:
+    """As many elements of one row as are transposed at once."""
+    return ir.VectorType(vector.element, vector.count * UNIT_BYTES // VECTOR_BYTES)
+
+
+def _transposed(builder: Any, vectors: list[Any]) -> list[Any]:
+    """As many vectors as a unit has lanes: lane i of each unit of vector k becomes lane k of that unit of vector i."""
+    lanes, unit = vectors[0].type.count, len(vectors)
+    starts = range(0, lanes, unit)
+    orders = [
+        [which + start + i for start in starts for i in half for which in (0, lanes)]
+        for half in (range(unit // 2), range(unit // 2, unit))
+    ]
+    # Interleaving those that lie half of them apart, as often as halves can be made.
+    for _ in range(unit.bit_length() - 1):
+        pairs = zip(vectors[: unit // 2], vectors[unit // 2 :], strict=True)
+        vectors = [_shuffled(builder, a, b, order) for a, b in pairs for order in orders]
+    return vectors
+
+
+def _units(builder: Any, address: Any, step: Any, rows: int, lanes: int) -> list[list[Any]]:
+    """Pointers to a unit of each of so many rows, `step` bytes apart: unit u of vector k is of row u * lanes + k."""
+    pointers = []
+    for _ in range(rows):
+        pointers.append(_pointer(builder, address))
+        address = builder.add(address, step)
+    return _of_vectors(pointers, lanes)
+
+
+def _of_vectors(pointers: list[Any], lanes: int) -> list[list[Any]]:
+    """Pointers to units of rows in turn, as _units orders them."""
+    return [pointers[k::lanes] for k in range(lanes)]
+
+
+def _load_units(builder: Any, pointers: list[Any], unit: Any) -> Any:
+    """A vector of units, one after the other."""
+    return _side_by_side(builder, [_load(builder, pointer, unit) for pointer in pointers])
+
+
+def _load_transposed(builder: Any, address: Any, step: Any, rows: int, unit: Any) -> list[Any]:
+    """A unit of each of so many rows: vectors of one element of each; see _units."""
+    return _load_each(builder, _units(builder, address, step, rows, unit.count), unit)
+
+
+def _load_each(builder: Any, units: list[list[Any]], unit: Any) -> list[Any]:
+    """Vectors of one element of each of these units."""
+    return _transposed(builder, [_load_units(builder, pointers, unit) for pointers in units])
+
+
+def _each_unit(
+    builder: Any, n: Any, unit: Any, least: int, body: Callable[[Any, Any], None]
+) -> None:
+    """`body(first, some)` for the units of n elements, and parts of units, of `least` elements, which n has at least.
+
+    Parts are all of fewer elements than a unit has, or a rest that one part holds. They, and the last unit, may overlap
+    what comes before.
+    """
+    i64 = n.type
+    position = i64(0)
+    for count in sorted({unit.count, least}, reverse=True):
+        last = builder.sub(n, i64(count))
+        end = n
+        if count > least:
+            fits = builder.icmp_signed(">=", last, position)
+            end = builder.select(fits, builder.sub(n, i64(least)), position)
+        some = ir.VectorType(unit.element, count)
+        with cgutils.for_range_slice(builder, position, end, i64(count), i64) as (begin, _):
+            body(_lesser(builder, begin, last), some)
+        position = builder.and_(builder.add(end, i64(count - 1)), i64(-count))  # behind the last
+
+
+def _at_each_position(
+    builder: Any,
+    address: Any,
+    step: Any,
+    n: Any,
+    vector: Any,
+    ahead: Any,
+    body: Callable[[Any, Any], None],
+) -> None:
+    """`body(number, bits)`: what as many rows as a vector has lanes have at each of n positions.
+
+    Rows begin `step` bytes apart, as the host's narrow_rows has them. Positions come in order, but some come again.
+    What lies `ahead` bytes further on is fetched.
+    """
+    i64, unit = n.type, _unit(vector)
+    size = i64(vector.element.width // 8)
+
+    def fetch(number: Any) -> None:
+        # Lines: rows that adjoin fill as many as each has elements.
+        offset = builder.mul(number, i64(VECTOR_BYTES))
+        _prefetch(builder, _pointer(builder, address, builder.add(ahead, offset)), 1)
+
+    def by_units(least: int) -> None:
+        def of_unit(first: Any, some: Any) -> None:
+            numbers = [builder.add(first, i64(i)) for i in range(some.count)]
+            for number in numbers:
+                fetch(number)
+            start = builder.add(address, builder.mul(first, size))
+            vectors = _load_transposed(builder, start, step, vector.count, some)
+            for number, bits in zip(numbers, vectors, strict=True):
+                body(number, bits)
+
+        _each_unit(builder, n, unit, least, of_unit)
+
+    # Rows that are shorter than a unit, and near to each other: 0.5 to 0.8 of the time.
+    *steps, furthest = (n for n in NEAR_STEPS if n < unit.count)
+
+    def picked() -> None:
+        with cgutils.for_range(builder, n) as loop:
+            fetch(loop.index)
+            start = builder.add(address, builder.mul(loop.index, size))
+
+            def of_furthest() -> Any:
+                return _picked(builder, start, furthest, vector)
+
+            body(
+                loop.index, _load_near(builder, start, step, vector, tuple(steps[1:]), of_furthest)
+            )
+
+    if not steps:
+        by_units(unit.count)
+        return
+    near = builder.icmp_signed("<=", step, builder.mul(size, i64(furthest)))
+    with builder.if_else(near) as (then, otherwise):
+        with then:
+            picked()
+        with otherwise:
+            by_units(min(NEAR_STEPS[-1], unit.count // 2))
+
+
+@intrinsic
+def transpose(
+    _context: Any,
+    target: Any,
+    gap: Any,
+    address: Any,
+    step: Any,
+    rows: Any,
+    n: Any,
+    ahead: Any,
+    kind: Any,
+) -> Any:
+    """Copy rows of n elements of `kind`'s width, as many as a vector has lanes at least, so that they are columns.
+
+    Rows begin `step` bytes apart, and what is at one position of all rows `gap` bytes.
+    """
+
+    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        target, gap, address, step, rows, n, ahead, _ = values
+        vector = _vector(ir.IntType(kind.bitwidth))
+        i64 = n.type
+        lanes, size = i64(vector.count), i64(kind.bitwidth // 8)
+        last = builder.sub(rows, lanes)
+        with cgutils.for_range_slice(builder, i64(0), rows, lanes, i64) as (begin, _):
+            first = _lesser(builder, begin, last)
+            start = builder.add(address, builder.mul(first, step))
+            to = builder.add(target, builder.mul(first, size))
+
+            def put(number: Any, bits: Any) -> None:
+                _store(builder, bits, _place(builder, to, (number, gap)))
+
+            _at_each_position(builder, start, step, n, vector, ahead, put)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(*(i64,) * 7, kind), codegen
+
+
 PARTS = 0  # parts that each group is split into
 TILE = 1  # columns: those taken together; runs: groups of the innermost kept axis that are
 BESIDE = 2  # columns: rows that adjoin in memory and are taken as one; the innermost reduced axis counts such rows
@@ -3587,6 +3772,7 @@ SETTLING = 1 << 15  # bytes after which a group may end: nothing changes a great
 RUNS_AHEAD = 1 << 12
 # Groups of few vectors whose results are stored together, a multiple of GROUPS: 1.2 times as fast as with GROUPS.
 SHORT_GROUPS = 64
+NARROW_VECTORS = 4  # of narrow rows that are transposed before they are folded
 
 
 @helper
@@ -4010,6 +4196,51 @@ def planes(dtype, operation):
         if past:
             drain_stores()
         release(states)
+
+    return chunk
+
+
+def narrow_rows(dtype, operation):
+    """Chunk of groups that are each one contiguous run of few elements; an item is a group.
+
+    Rows are transposed in scratch, where they are the columns of a small plane.
+    """
+    fold = Fold(dtype, operation)
+
+    @entry
+    def chunk(walk, x, out, _partial, begin, end):
+        prefer_wide_vectors()
+        settings, kept, reduced = two_tables(walk, SETTINGS, KEPT_RANK, REDUCED_RANK)
+        rule = walk + 8 * RULE
+        size, lane = element_size(fold), lane_bytes(fold)
+        across, step, out_step = axis_entries(kept, kept.rank - 1)
+        n = axis_entry(reduced, 0, AXIS_SIZE)
+        lanes = VECTOR_BYTES // size
+        gap = VECTOR_BYTES * NARROW_VECTORS
+        state_gap = aligned((lanes * NARROW_VECTORS + fold_lanes(fold)) * lane)
+        columns = allocate(n * gap + VECTOR_BYTES + state_arrays(fold) * state_gap)
+        states = columns + n * gap + VECTOR_BYTES
+        straight = out_step == size and finishes_fast(fold, lanes)
+        ahead = 0 if settings[NEAR] != 0 else step * most(bytes_ahead() // (n * size), 1)
+        item = begin
+        while item < end:
+            offset, out_offset, count = run_at(
+                kept, item, least(end, item + lanes * NARROW_VECTORS)
+            )
+            # Whole vectors of rows are read, from rows before these where the axis ends.
+            _, row = split(item, across)
+            some = most(count, lanes)
+            before = most(row + some - across, 0)
+            transpose(columns, gap, x + offset - before * step, step, some, n, ahead, fold)
+            folded = SmallPlanes(columns + before * size, 1, 0, n, gap, count, 0)
+            target = out + out_offset
+            if straight:
+                reduce_planes(fold, rule, target, 0, False, folded)
+            else:
+                fold_planes(fold, rule, states, state_gap, folded)
+                finish(fold, rule, states, state_gap, target, out_step, count)
+            item += count
+        release(columns)
 
     return chunk
 

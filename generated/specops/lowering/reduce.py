@@ -23,6 +23,7 @@ from specops.lowering.walk import Walk, walk_of
 from specops.tensor import Tensor
 
 _ROWS = launch.chunks_of(kernel.rows)
+_NARROW = launch.chunks_of(kernel.narrow_rows)
 _RUNS = launch.chunks_of(kernel.runs)
 _COLUMNS = launch.chunks_of(kernel.columns)
 _PLANES = launch.chunks_of(kernel.planes)
@@ -63,6 +64,10 @@ NARROW_NEAR_ROWS_BYTES = 1 << 25  # the same where they lie in short rows
 # Groups whose short runs are taken in turn, where the runs of one group are nearer to each other than to those of the
 # next: one, or 16 of them, take up to 1.5 times as long.
 RUN_GROUPS = 4
+# Elements, at most, of rows that are transposed: 0.4 to 1 of the time, of a fold that takes long 0.35 to 0.9.
+NARROW = 24
+NARROW_SLOW = 48
+NARROW_BYTES = 48  # of such a row, unless the fold takes long
 SHORT = 8  # elements of a group that is no row, where lanes along others take 0.5 to 1 of the time
 SHORT_WIDE = 10  # the same of 64 bits
 SHORT_EXPONENTIALS = 48  # the same for sums of exponentials
@@ -88,7 +93,7 @@ class _Plan(NamedTuple):
 
 
 class _Strategy(NamedTuple):
-    """How groups are folded: by rows, by short runs, by small planes, or by columns.
+    """How groups are folded: by rows, also transposed, by short runs, by small planes, or by columns.
 
     Of columns, or groups of short runs, `tile` together; of columns `beside` rows taken as one.
     """
@@ -175,6 +180,11 @@ class Reduce:
         self._most_short = SHORT_WIDE if self._element_bytes == 8 else SHORT
         if fold == "exponentials":
             self._least_columns, self._most_short = LEAST_EXPONENTIALS, SHORT_EXPONENTIALS
+        self._most_narrow = min(NARROW, NARROW_BYTES // self._element_bytes)
+        if state.slow or fold == "product":
+            self._most_narrow = NARROW_SLOW
+        if self._element_bytes == 8 and fold != "exponentials":
+            self._most_narrow = 0  # 0.8 to 1.3 of the time
         waits = input_bytes >= machine.FAR_BYTES and not state.slow
         self._beside = FAR_BESIDE if waits else machine.BESIDE
         self._joined_bytes = 0 if state.slow or fold == "product" else JOINED_BYTES
@@ -205,18 +215,18 @@ class Reduce:
 
     def chunks(self) -> list[launch.Chunk]:
         """All that calls may run, whatever the strides."""
-        folds = [run(*self._fold) for run in (_ROWS, _RUNS, _COLUMNS, _PLANES, _COMBINE)]
+        folds = [run(*self._fold) for run in (_ROWS, _NARROW, _RUNS, _COLUMNS, _PLANES, _COMBINE)]
         return [*folds, reversal_chunk(self._element_bytes)]
 
     def _plan(self, strides: Strides, out_strides: Strides) -> _Plan:
         out_strides, moved, reversals = direction(self._output, self.axes, strides, out_strides)
         kept, reduced, shift, out_shift = self._sides(strides, out_strides)
         groups = elements(kept)
-        across = self._lanes_across(kept, reduced)
-        if across is not None:
+        strategy = self._narrow_rows(kept, reduced)
+        if strategy is None and (across := self._lanes_across(kept, reduced)) is not None:
             kept = across
             strategy = self._small_planes(kept, reduced) or self._columns(kept, reduced)
-        else:
+        elif strategy is None:
             strategy = self._runs(kept, reduced) or self._rows(kept, reduced)
         parts = self._parts(kept, reduced, strategy)
         settings = [0] * kernel.SETTINGS
@@ -292,6 +302,18 @@ class Reduce:
             if nearest is not None:
                 return [*(axis for axis in kept if axis is not nearest), nearest]
         return kept if columns else None
+
+    def _narrow_rows(self, kept: list[Axis], reduced: list[Axis]) -> _Strategy | None:
+        """Lanes along the innermost kept axis, where rows of few elements are transposed; None elsewhere."""
+        narrow = planes.narrow_rows(kept, reduced, self._element_bytes, kernel.NEAR_STEPS[-1])
+        if not narrow or reduced[0].size > self._most_narrow:
+            return None
+        return _Strategy(
+            chunk=_NARROW,
+            items=elements(kept),
+            positions=reduced[0].size,
+            part_bytes=0,
+        )
 
     def _rows(self, kept: list[Axis], reduced: list[Axis]) -> _Strategy:
         total = elements(reduced)
