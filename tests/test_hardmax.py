@@ -148,13 +148,12 @@ def test_parts_and_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_far_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tiles as wide as for rows that lie far apart in large input give the same in small cases."""
+def test_wide_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles as wide as for input that no cache holds give the same in small cases."""
     monkeypatch.setattr(machine, "LARGE_BYTES", 0)
-    monkeypatch.setattr(machine, "FAR_BYTES", 0)
-    monkeypatch.setattr(search_strategy, "FAR_STEP", 0)
+    monkeypatch.setattr(machine, "UNCACHED_BYTES", 0)
     monkeypatch.setattr(search_strategy, "TILE_BYTES", 64)
-    monkeypatch.setattr(search_strategy, "FAR_TILE_BYTES", 128)
+    monkeypatch.setattr(search_strategy, "UNCACHED_TILE_BYTES", 128)
     check_split(name, 2, monkeypatch)
 
 
@@ -566,7 +565,9 @@ def test_the_axis_of_vectors(
     n: int, kept: tuple[int, int], across: bool, across_runs: bool
 ) -> None:
     """Vectors lie along short groups, or short runs of groups, that are many and near to each other."""
-    strategies = search_strategy.Strategies(element_bytes=4, out_bytes=8, one_hot=False, far=False)
+    strategies = search_strategy.Strategies(
+        element_bytes=4, out_bytes=8, one_hot=False, uncached=False
+    )
     axis = Axis(kept[0], 4 * kept[1], 8)
     outer, run = Axis(50, 4 * kept[0] * kept[1], n), Axis(n, 4, 1)
     assert strategies._lanes_across_few([axis], [run]) == across
@@ -587,7 +588,7 @@ def test_short_groups_of_elements_apart(elements: int, name: str) -> None:
     host = Hardmax(axes=(2,), nan="propagates", input=given, output=given)
     size = wide.itemsize
     strategies = search_strategy.Strategies(
-        element_bytes=size, out_bytes=size, one_hot=True, far=False
+        element_bytes=size, out_bytes=size, one_hot=True, uncached=False
     )
     for x, across in (
         (wide[..., ::2], True),

@@ -18,10 +18,9 @@ from specops.lowering.search_visit import Visit
 # Of one row of a tile: best keys and row numbers stay in L1. Less makes two of a row of 4000 bytes, read by halves (1.2
 # times).
 TILE_BYTES = 1 << 12
-# The same of input of machine.FAR_BYTES, whose rows lie FAR_STEP apart: narrow tiles read little of each page (0.7 to
-# 0.9 of the time).
-FAR_TILE_BYTES = 1 << 14
-FAR_STEP = 1 << 12
+# The same of input that no cache holds, of which narrow tiles read little of each page: 0.85 to 1 of the time, in the
+# caches 1 to 1.5.
+UNCACHED_TILE_BYTES = 1 << 14
 # Of rows along whole axes that are taken as one, so that the others are in order: 0.1 to 0.7 of the time.
 JOINED_BYTES = 1 << 13
 # Of outputs that go past the caches only small planes of so many bytes are stored as they are searched: 0.2 to 0.6 of
@@ -86,7 +85,7 @@ class Strategies:
     element_bytes: int
     out_bytes: int  # of an element of the output
     one_hot: bool  # marks are stored, no indices
-    far: bool  # input that the caches hold in part, if at all
+    uncached: bool  # input that no cache holds
 
     def of(self, visit: Visit, past: bool) -> Strategy:
         """That for one set of strides, for which the visit's axes may be turned, put in another order, and cut off.
@@ -172,8 +171,7 @@ class Strategies:
             kept[-2:] = kept[-1], kept[-2]
         across = kept[-1].size
         contiguous = kept[-1].stride == size
-        far = self.far and bool(reduced) and abs(reduced[-1].stride) >= FAR_STEP
-        tile = tile_of(across, FAR_TILE_BYTES if far else TILE_BYTES, size)
+        tile = tile_of(across, UNCACHED_TILE_BYTES if self.uncached else TILE_BYTES, size)
         beside, overlap = self._cut_beside(visit) if contiguous and reduced else ((), (0, 0))
         wide = across * elements(beside)
         if beside:

@@ -114,7 +114,7 @@ class Search:
             element_bytes=self._element_bytes,
             out_bytes=self._out_bytes,
             one_hot=mark is not None,
-            far=input_bytes >= machine.FAR_BYTES,
+            uncached=self._uncached,
         )
         self._marking = None
         if mark is not None:
