@@ -27,8 +27,6 @@ JOINED_BYTES = 1 << 13
 # the time, larger ones up to 1.9. Of others all are.
 PAST_PLANE_BYTES = 1 << 11
 CUT_ITEM_BYTES = 4  # of an element of long planes that are cut: 0.75 to 1.1 of the time, of narrower ones 1 to 1.2
-# Of long planes that are cut and marked as they are searched, at most: 0.4 to 1 of the time.
-CUT_MARKED_ROWS = 4
 SHORT = 10  # elements of a group, and to the next one, with lanes along the groups: 0.1 to 0.9 of the time
 # The same of groups of several such runs, fewer where groups do not fill their vectors: 0.02 to 0.6 of the time.
 SHORT_RUN = 24
@@ -117,7 +115,7 @@ class Strategies:
                 return None
             if past and rows * kept[-1].size * size > PAST_PLANE_BYTES:
                 return None
-            cut = rows <= CUT_MARKED_ROWS and not past
+            cut = not past  # marked as they are searched: 0.4 to 1 of the time
         if cut:
             last = planes.cut_planes(kept, reduced, size)
         else:
