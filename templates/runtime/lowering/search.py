@@ -284,7 +284,10 @@ class Search:
             enough = MANY_PART_ITEMS
         parts = machine.parts_for(strategy.items, enough, strategy.part_bytes, most)
         split = False
-        if parts == 1 and strategy.lanes is Lanes.ROWS and reduced:
+        # Of bytes, one that none can beat mostly ends the search of a group soon.
+        if parts == 1 and strategy.lanes is Lanes.ROWS and reduced and self._element_bytes > 1:
+            outermost = reduced[0].size
             parts = planes.parts_in_order(kept, reduced, self._element_bytes, most)
-            split = parts == reduced[0].size
+            parts = evened(outermost, parts)  # of whole runs: 0.45 to 1 of the time
+            split = parts == outermost
         return evened(total, parts), split
