@@ -34,9 +34,6 @@ _ZERO = launch.Chunk(kernel.zero)
 _MARKED = launch.chunks_of(kernel.marked)
 
 PART_ITEMS = 16  # enough for the threads to share: joining parts costs (1.3 times for bytes)
-# Of rows, and of columns of which less than SHORT_ROW_BYTES adjoin: parts that are compact take 0.5 to 0.8 of the time.
-MANY_PART_ITEMS = 64
-SHORT_ROW_BYTES = 1 << 9
 SPREAD_BYTES = 1 << 18  # of a block of repeated elements that is copied at once
 
 
@@ -282,10 +279,8 @@ class Search:
     def _parts(self, visit: Visit, strategy: Strategy) -> tuple[int, bool]:
         """The parts of each group, none empty, and whether each is a group of its own to the search."""
         kept, reduced, total, groups = visit.kept, visit.reduced, visit.total, visit.groups
-        enough, most = PART_ITEMS, machine.PARTIALS // groups
-        if strategy.lanes is not Lanes.COLUMNS or strategy.row_bytes < SHORT_ROW_BYTES:
-            enough = MANY_PART_ITEMS
-        parts = machine.parts_for(strategy.items, enough, strategy.part_bytes, most)
+        most = machine.PARTIALS // groups
+        parts = machine.parts_for(strategy.items, PART_ITEMS, strategy.part_bytes, most)
         split = False
         # Of bytes, one that none can beat mostly ends the search of a group soon.
         if parts == 1 and strategy.lanes is Lanes.ROWS and reduced and self._element_bytes > 1:

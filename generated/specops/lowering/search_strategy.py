@@ -65,7 +65,6 @@ class Strategy(NamedTuple):
     late: bool = False
     preferred: Preferred | None = None  # of dense groups
     tile: int = 1
-    row_bytes: int = 0  # of columns, adjoining ones that an item reads
     beside: tuple[Axis, ...] = ()
     overlap: tuple[int, int] = (0, 0)  # of the last such row with the one before: bytes, index
     last_columns: int = 1  # of the last plane of each row of planes
@@ -174,14 +173,12 @@ class Strategies:
         wide = across * elements(beside)
         if beside:
             tile = wide
-        row_bytes = size * min(wide, tile)
         return Strategy(
             lanes=Lanes.COLUMNS,
             contiguous=contiguous,
             items=visit.groups // across * ceildiv(across, tile),
-            part_bytes=visit.total * row_bytes,
+            part_bytes=visit.total * size * min(wide, tile),
             tile=tile,
-            row_bytes=row_bytes,
             beside=beside,
             overlap=overlap,
         )
