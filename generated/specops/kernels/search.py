@@ -3437,40 +3437,6 @@ def planes(width, is_float, one_hot):
     return chunk
 
 
-def marked(width):
-    """Chunk that stores all elements of groups, by rows of columns, whose places were found before; an item is a tile.
-
-    At `places` there is one for each group, in the elements' own width; the kept axes' input stride is that of these.
-    """
-    flip, _ = lane_types(width, False)
-
-    @entry
-    def chunk(walk, places, out, _partial, begin, end):
-        prefer_wide_vectors()
-        settings, kept, _reduced, _marks, zeros = _tables(walk)
-        size, tile, past = element_size(flip), settings[TILE], settings[PAST] != 0
-        across = axis_entry(kept, kept.rank - 1, AXIS_SIZE)
-        tiles = ceildiv(across, tile)
-        some = allocate(aligned(tile * size) + MORE_PLACES)
-        for item in range(begin, end):
-            outer, number = split(item, tiles)
-            columns = least(tile, across - number * tile)
-            offset, out_offset = unravel(kept, kept.rank - 1, outer)
-            column = number * tile * size
-            for c in range(columns):
-                place = load_integer(flip, places + offset + column + c * size)
-                store_integer(flip, some + c * size, place)
-            target = out + out_offset + column
-            store_marked(
-                zeros, target, some, columns, settings[ZERO_ROWS], settings[MARK], past, flip
-            )
-        if past:
-            drain_stores()
-        release(some)
-
-    return chunk
-
-
 @entry
 def combine(walk, _x, out, partial, begin, end):
     """Chunk that finds the best part of each group; an item is a group."""

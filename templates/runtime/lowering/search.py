@@ -28,7 +28,6 @@ _COLUMNS = launch.chunks_of(kernel.columns)
 _PLANES = launch.chunks_of(kernel.planes)
 _COMBINE = launch.Chunk(kernel.combine)
 _ZERO = launch.Chunk(kernel.zero)
-_MARKED = launch.chunks_of(kernel.marked)
 
 PART_ITEMS = 16  # enough for the threads to share: joining parts costs (1.3 times for bytes)
 SPREAD_BYTES = 1 << 18  # of a block of repeated elements that is copied at once
@@ -57,7 +56,6 @@ class _Plan(NamedTuple):
     groups: int
     parts: int
     zeros: Stores | None  # beforehand, of a whole output
-    rows: Stores | None  # of marks, when all places are found: these are what the search stores
     repeated: tuple[slice, ...] | None  # kept axes of stride 0 cut to one element
     reversals: tuple[Reversal, ...]
 
@@ -126,15 +124,10 @@ class Search:
         plan = self._plans[x.strides, out.strides]
         source = launch.address(x) + plan.shift
         target = launch.address(out) + plan.out_shift
-        zeros, rows, large = plan.zeros, plan.rows, self._large
+        zeros, large = plan.zeros, self._large
         if zeros is not None:
             _ZERO.run(zeros.walk.at, 0, target, 0, zeros.items, large)
-        if rows is not None:
-            places = np.empty(plan.groups * self._element_bytes, np.uint8)
-            at, store = launch.address(places), _MARKED(self._kind[0])
-            plan.chunk.run(plan.walk.at, source, at, 0, plan.items, large)
-            store.run(rows.walk.at, at, target, 0, rows.items, large)
-        elif plan.parts == 1:
+        if plan.parts == 1:
             plan.chunk.run(plan.walk.at, source, target, 0, plan.items, large)
         else:
             number = plan.groups * plan.parts
@@ -155,10 +148,9 @@ class Search:
             run = [search(*self._kind, False) for search in searches]
             return [*run, _COMBINE, reversal_chunk(self._out_bytes)]
         one_hot = [search(*self._kind, True) for search in searches]
-        # Rows alone are searched for places or pairs before any mark is stored.
+        # Rows alone are searched for pairs before any mark is stored.
         others = [search(*self._kind, False) for search in (_SHORT, _ROWS)]
-        stores = _ZERO, _MARKED(self._kind[0]), reversal_chunk(self._out_bytes)
-        return [*one_hot, *others, _COMBINE, *stores]
+        return [*one_hot, *others, _COMBINE, _ZERO, reversal_chunk(self._out_bytes)]
 
     def _plan(self, strides: Strides, out_strides: Strides) -> _Plan:
         marking = self._marking
@@ -182,11 +174,9 @@ class Search:
             whole = visit.kept[-1].size % (kernel.VECTOR_BYTES // 8) == 0
             past = whole and machine.goes_past(self._output, out_strides, self._moved)
         parts, split = self._parts(visit, strategy)
-        marks, rows = Marks(NO_AXES, NO_AXES, past=past), None
+        marks = Marks(NO_AXES, NO_AXES, past=past)
         if marking is not None:
             marks = marking.of(visit, strategy, parts, split, past)
-            if marks.after:
-                kept, rows = marking.rows_of_marks(kept, visit.reduced_out, past)
         settings = self._settings(visit, strategy, marks, parts, split)
         preferred = table(strategy.preferred.axes) if strategy.preferred else NO_AXES
         beside = table(strategy.beside) if strategy.beside else NO_AXES
@@ -197,7 +187,7 @@ class Search:
         search = {Lanes.ROWS: _ROWS, Lanes.PLANES: _PLANES, Lanes.COLUMNS: _COLUMNS}[strategy.lanes]
         if self._is_short(visit, strategy, marks, parts, split):
             search = _SHORT
-        one_hot = marking is not None and not marks.after and not split
+        one_hot = marking is not None and not split
         return _Plan(
             chunk=search(*self._kind, one_hot),
             walk=walk,
@@ -208,7 +198,6 @@ class Search:
             groups=visit.groups,
             parts=parts,
             zeros=marks.before,
-            rows=rows,
             repeated=visit.repeated,
             reversals=reversals,
         )

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from specops.kernels import search as kernel
-from specops.lowering import search_strategy
-from specops.lowering.axes import Axis, by_memory, ceildiv, coalesce, elements, table
+from specops.lowering.axes import Axis, by_memory, coalesce, elements, table
 from specops.lowering.search_strategy import Lanes, Strategy
 from specops.lowering.search_visit import Visit
-from specops.lowering.search_walk import NO_AXES, search_walk
+from specops.lowering.search_walk import NO_AXES
 from specops.lowering.walk import Walk, walk_of
-from specops.tensor import packed_strides
 
-PLACES_BYTES = 1 << 19  # of indices that are found before marks are stored
 # Rows of so many bytes that lie apart in an output: marks after zeros take 0.5 to 0.9 of the time.
 ZEROS_FIRST_BYTES = range(1 << 7, 1 << 10)
 PAST_ROW_BYTES = 1 << 13  # of a row past the caches that is stored with its mark: see Marking.of
@@ -36,7 +33,6 @@ class Marks(NamedTuple):
     zero_rows: int = 1
     past: bool = False  # zeros, and marks among them, go past the caches; or indices
     stored: int = 0  # setting STORED
-    after: bool = False  # rows of marks are stored when all places are found
     before: Stores | None = None  # all 0
 
 
@@ -51,8 +47,8 @@ class Marking:
     def of(self, visit: Visit, strategy: Strategy, parts: int, split: bool, past: bool) -> Marks:
         """Where marks and zeros of one set of strides go.
 
-        A group that is one run, and is not cut into parts, is stored with its mark (0.6 of the time of 8 KiB, past the
-        caches). So are rows of columns (0.5 to 0.9), if need be when all places are found.
+        A group that is one run, and is not cut into parts, is stored with its mark (0.5 to 0.9 of the time of 8 KiB,
+        past the caches). So are rows of columns (0.5 to 0.9).
 
         Of others zeros are set along with the search where both walk the output the same way. Elsewhere they are set
         beforehand, in the output's own order; so are those that go `past` the caches, for which a short row's mark
@@ -63,15 +59,14 @@ class Marking:
         marks = table(coalesce(visit.reduced_out))
         if strategy.lanes is Lanes.PLANES:
             return Marks(marks, NO_AXES)
-        # Whether indices are told apart in an element's width.
-        fits = elements(marked) <= 1 << 8 * size
         group = coalesce(marked)
         one_run = parts == 1 and not split and len(group) == 1 and group[0].stride == size
         if one_run and (columns or not past or group[0].size * size >= PAST_ROW_BYTES):
             return Marks(marks, table(group), past=past, stored=kernel.BY_GROUPS)
         if columns and parts == 1:
             run = visit.kept[-1]
-            if run.other_stride == size and fits:
+            # Where indices are told apart in an element's width.
+            if run.other_stride == size and elements(marked) <= 1 << 8 * size:
                 rows = self._adjoining(group, run.size, strategy.tile)
                 row_bytes = min(run.size, strategy.tile) * size
                 apart = past and rows == 1 and row_bytes in ZEROS_FIRST_BYTES
@@ -89,35 +84,7 @@ class Marking:
             if strategy.beside and group[-1].stride == across[-1].stride * across[-1].size:
                 zero_rows = group.pop().size
             return Marks(marks, table(group), zero_rows=zero_rows, past=past)
-        by_rows = any(axis in across and axis.stride == size for axis in everything[-1:])
-        few = visit.groups * size <= PLACES_BYTES
-        if by_rows and few and fits and parts == 1 and not columns:
-            return Marks(NO_AXES, NO_AXES, after=True)
         return Marks(marks, NO_AXES, before=self._zeros(everything, past))
-
-    def rows_of_marks(
-        self, kept: list[Axis], marked: list[Axis], past: bool
-    ) -> tuple[list[Axis], Stores]:
-        """The kept axes of a search that stores places in the order of the output, and what makes marks of these."""
-        size = self.element_bytes
-        order = sorted(range(len(kept)), key=lambda i: -abs(kept[i].other_stride))
-        weights = packed_strides([kept[i].size for i in order])
-        steps = {i: size * w for i, w in zip(order, weights, strict=True)}
-        searched = [axis._replace(other_stride=steps[i]) for i, axis in enumerate(kept)]
-        stored = coalesce(Axis(kept[i].size, steps[i], kept[i].other_stride) for i in order)
-        columns = stored[-1].size
-        tile = search_strategy.tile_of(columns, search_strategy.TILE_BYTES, size)
-        group = coalesce(by_memory(marked))
-        settings = {
-            kernel.TILE: tile,
-            kernel.ZERO_ROWS: self._adjoining(group, columns, tile),
-            kernel.MARK: self.mark,
-            kernel.PAST: past,
-        }
-        tables = table(stored), NO_AXES, NO_AXES, table(group)
-        walk = search_walk(settings, *tables)
-        items = elements(stored[:-1]) * ceildiv(columns, tile)
-        return searched, Stores(walk, items)
 
     def _adjoining(self, group: list[Axis], columns: int, tile: int) -> int:
         """How many rows of columns adjoin in the output, in the order of the index; taken off the group's axes."""
