@@ -526,7 +526,8 @@ def columns(width, is_float, one_hot):
                     zero_run_past(target + zero_offset, zeroed, out_step, out_bytes, past)
             first = True
             while position < stop:
-                if listed_from != position:  # else they are those of the tile before
+                # Else they are those of the tile before: 0.75 to 0.95 of the time of tiles of few rows.
+                if listed_from != position:
                     # Of blocks after the first, the greatest number means that no row was better.
                     end_of_block = least(stop, position + block - (0 if first else SEARCHED_ROWS))
                     rows = list_rows(listed, preference, reduced, overlap, position, end_of_block)

@@ -1376,13 +1376,8 @@ def _place_down(
         for number in range(1, rows):
             take(i64(number))
         return builder.load(best), builder.load(where)
-    row, behind = i64(1), builder.sub(rows, i64(1))
-    for together in (SEARCHED_ROWS, 1):
-        stop = builder.add(i64(1), builder.and_(behind, i64(-together)))
-        with cgutils.for_range_slice(builder, row, stop, i64(together), i64) as (first, _):
-            for r in range(together):
-                take(builder.add(first, i64(r)))
-        row = stop
+    with cgutils.for_range_slice(builder, i64(1), rows, i64(1), i64) as (row, _):
+        take(row)
     return builder.load(best), builder.load(where)
 
 
@@ -1543,7 +1538,7 @@ def later_winners(winners, found, indices, columns, preference, rule):
     word = 8 // size
     for c in range(0, columns, word):
         if load_integer(np.int64(0), found.where + c * size) == -1:
-            continue  # nothing better in this block
+            continue  # nothing better in this block: 0.9 of the time of bytes
         for d in range(c, least(c + word, columns)):
             number, changed = _row_number(found.where, d, rule)
             key = np.int64(load_integer(rule.flip, found.best + d * size))
@@ -3303,7 +3298,8 @@ def columns(width, is_float, one_hot):
                     zero_run_past(target + zero_offset, zeroed, out_step, out_bytes, past)
             first = True
             while position < stop:
-                if listed_from != position:  # else they are those of the tile before
+                # Else they are those of the tile before: 0.75 to 0.95 of the time of tiles of few rows.
+                if listed_from != position:
                     # Of blocks after the first, the greatest number means that no row was better.
                     end_of_block = least(stop, position + block - (0 if first else SEARCHED_ROWS))
                     rows = list_rows(listed, preference, reduced, overlap, position, end_of_block)

@@ -276,13 +276,8 @@ def _place_down(
         for number in range(1, rows):
             take(i64(number))
         return builder.load(best), builder.load(where)
-    row, behind = i64(1), builder.sub(rows, i64(1))
-    for together in (SEARCHED_ROWS, 1):
-        stop = builder.add(i64(1), builder.and_(behind, i64(-together)))
-        with cgutils.for_range_slice(builder, row, stop, i64(together), i64) as (first, _):
-            for r in range(together):
-                take(builder.add(first, i64(r)))
-        row = stop
+    with cgutils.for_range_slice(builder, i64(1), rows, i64(1), i64) as (row, _):
+        take(row)
     return builder.load(best), builder.load(where)
 
 

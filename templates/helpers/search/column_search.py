@@ -119,7 +119,7 @@ def later_winners(winners, found, indices, columns, preference, rule):
     word = 8 // size
     for c in range(0, columns, word):
         if load_integer(np.int64(0), found.where + c * size) == -1:
-            continue  # nothing better in this block
+            continue  # nothing better in this block: 0.9 of the time of bytes
         for d in range(c, least(c + word, columns)):
             number, changed = _row_number(found.where, d, rule)
             key = np.int64(load_integer(rule.flip, found.best + d * size))
