@@ -2162,7 +2162,6 @@ def several_rows(kind, x, step, ahead, out, out_step, rows, n, scratch, logarith
 
 
 SUM_VECTORS = 64  # added in plain float; their sums are added with their rounding errors
-FAR = 8192  # bytes: what lies further away from a row is fetched into the second-level cache (0.85 to 1 of the time)
 
 
 @inlined
@@ -2196,7 +2195,6 @@ def _row_sum(kind, axes, x, top, scratch, advance, begin, end, ahead):
     """
     size, lanes = element_size(kind), lane_count(kind)
     step = axis_entry(axes, axes.rank - 1, AXIS_STRIDE)
-    far = abs(ahead) > FAR
     tops = splat(kind, top)
     high = splat(kind, 0.0)
     low = splat(kind, 0.0)
@@ -2211,10 +2209,7 @@ def _row_sum(kind, axes, x, top, scratch, advance, begin, end, ahead):
                 e = exp_lanes(kind, minus(load_lanes(kind, address, None, None), tops))
                 poke(scratch, e)
                 part = plus(part, e)
-                if far:
-                    prefetch(address + ahead, 2, 0)
-                else:
-                    prefetch(address + ahead, 1, 0)
+                prefetch(address + ahead, 1, 0)
                 address += lanes * size
                 scratch += advance
             left %= lanes
