@@ -281,32 +281,22 @@ class Tile(NamedTuple):
     x: int  # where the first of them begins
     out: int
     columns: int
-    head: int  # of them come before the first whole vector
     group: int  # the first of the groups that they are, or that they are copies of
 
 
 @inlined
-def _tile_at(kind, settings, kept, x, out, item):
-    """A tile by its number. Vectors begin at multiples of their size if rows do (1.2 times as fast).
-
-    Not where columns are runs of groups, of which a tile holds whole ones.
-    """
-    size, vector = element_size(kind), lane_count(kind) * element_size(kind)
+def _tile_at(settings, kept, x, out, item):
+    """A tile by its number."""
     tile = settings[TILE]
     inner = kept.rank - 1
     across, step, out_step = axis_entries(kept, inner)
-    tiles = ceildiv(across, tile)
-    outer, number = split(item, tiles)
+    outer, number = split(item, ceildiv(across, tile))
     offset, out_offset = unravel(kept, inner, outer)
-    skew = (x + offset) % vector
-    may_skew = step == size and out_step == size and settings[RUN] == 1
-    skew = skew // size if may_skew and skew % size == 0 else 0
-    first = most(0, number * tile - skew)  # so the first tile's first vector is short
+    first = number * tile
     return Tile(
         x=x + offset + first * step,
         out=out + out_offset + first * out_step,
-        columns=(number * tile + tile - skew if number + 1 < tiles else across) - first,
-        head=-skew % lane_count(kind) if number == 0 else 0,
+        columns=least(tile, across - first),
         group=(outer * (across // settings[COPIES]) + first) // settings[RUN],
     )
 
@@ -341,7 +331,7 @@ def columns(dtype):
         tabled = -1
         for item in range(begin, end):
             number, part = split(item, parts)
-            tile = _tile_at(kind, settings, kept, x, out, number)
+            tile = _tile_at(settings, kept, x, out, number)
             groups = tile.columns // copies
             pairs = partial + 16 * tile.group * parts
             first = part * share
@@ -377,7 +367,7 @@ def columns(dtype):
             # What is fetched meanwhile: the next tile, or rows of this one that the cache did not hold.
             ahead, later = tile.x, table + 16 * WRITE_LEAD_ROWS
             if settings[NEAR] != 0:
-                ahead, later = _tile_at(kind, settings, kept, x, out, number + 1).x, table
+                ahead, later = _tile_at(settings, kept, x, out, number + 1).x, table
             for position in range(first, stop, block):
                 till = least(position + block + LEAD_ROWS, stop)
                 tabled = table_rows_of_tile(reduced, table, tabled, position, till)

@@ -125,10 +125,7 @@ def _fold_copies(kind, state, gap, x, step, offsets, rows, count, spare):
 
 @helper
 def measure_block(kind, state, gap, tile, step, table, rows, spare):
-    """Count tabled rows of a tile in the tops and sums at `state`; see _fold.
-
-    The first columns, `head` of them, and the last do not fill a vector.
-    """
+    """Count tabled rows of a tile in the tops and sums at `state`; see _fold."""
     columns = tile.columns
     lanes = lane_count(kind)
     lane_bytes = VECTOR_BYTES // lanes
@@ -136,18 +133,15 @@ def measure_block(kind, state, gap, tile, step, table, rows, spare):
         here = table + 16 * r
         left = rows - r
         c = 0
-        short = least(tile.head, columns)
         while c < columns:
             at = state + c * lane_bytes
             first = tile.x + c * step
-            if step == element_size(kind) and left >= MEASURED_ROWS and short == 0:
+            count = least(lanes, columns - c)
+            if step == element_size(kind) and left >= MEASURED_ROWS and count == lanes:
                 vectors = (columns - c) // lanes
                 _fold(kind, at, gap, first, here, vectors)
                 c += vectors * lanes
-                short = columns - c
             else:
-                count = short if short > 0 else least(lanes, columns - c)
-                short = 0
                 _fold_copies(kind, at, gap, first, step, here, left, count, spare)
                 c += count
 
