@@ -130,7 +130,7 @@ def short_rows(dtype):
         logarithm = settings[LOGARITHM] != 0
         _, step, out_step = axis_entries(kept, kept.rank - 1)
         n = settings[TOTAL]
-        # Input, output and exponentials of rows that are computed together stay in L1 (0.9 of the time).
+        # Input, output and exponentials of rows that are computed together stay in L1 (0.8 to 1 of the time).
         row_bytes = 2 * n * element_size(kind) + (n // lanes + 1) * VECTOR_BYTES
         together = TOGETHER if n <= TOGETHER * lanes else 4
         while together > 2 and together * row_bytes > L1_BYTES:
