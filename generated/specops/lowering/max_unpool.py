@@ -25,9 +25,9 @@ _LANES = launch.chunks_of(kernel.lanes)
 
 ITEMS = 64  # parts of the output for threads to share
 OWN_ELEMENTS = 1 << 12  # of the output, wanted for planes of their own that are an item
-# Of planes side by side that are an item, at most: 0.2 to 1 of the time of one line.
+# Of planes side by side that are an item, at most: 0.2 to 1 of the time of one line. Fewer, that there are more items,
+# take up to 10 times as long, for threads write to the same lines then.
 LANES_BYTES = 1 << 8
-LANES_ITEMS = 8  # enough for threads to share
 
 
 class _PlanPair(NamedTuple):
@@ -127,9 +127,7 @@ class MaxUnpool:
         number, beside = self._sizes[:2]
         given = _given(self._sizes[2:], strides[2:], index_strides[2:])
         batch = BatchAxis(number, strides[0], out_strides[0], index_strides[0], 0)
-        together = max(1, LANES_BYTES // size)
-        while number * ceildiv(beside, together) < LANES_ITEMS and together > 1:
-            together //= 2
+        together = LANES_BYTES // size
         settings = [0] * kernel.SETTINGS
         settings[kernel.GIVEN_AXES] = len(given)
         settings[kernel.INDEX_BYTES] = self._index_bytes
