@@ -1878,13 +1878,8 @@ def _states_joined(
     a: list[Any],
     b: list[Any],
     one_top: bool = False,
-    normal: bool = False,
 ) -> list[Any]:
-    """Two states as one.
-
-    `one_top`: of exponentials below one and the same top; `normal`: of products whose mantissas come near neither the
-    least nor the greatest double for some joins more; others are brought back.
-    """
+    """Two states as one; `one_top`: of exponentials below one and the same top."""
     operation = fold.operation
     if operation == "greatest":
         return [_greater(builder, a[0], b[0])]
@@ -1892,7 +1887,7 @@ def _states_joined(
         return [(builder.mul if operation == "product" else builder.add)(a[0], b[0])]
     if operation == "product":
         product = _product(builder, a, b[0], builder.bitcast(b[1], _bits_type(b[1])))
-        return product if normal else _brought_back(builder, product)
+        return _brought_back(builder, product)
     if operation == "exponentials":
         top = a[-1]
         if one_top:
@@ -2151,7 +2146,7 @@ def reset(_context: Any, fold: Any, at: Any, gap: Any, lanes: Any) -> Any:
 
 FOLD = 8  # vectors that are added to each other first: nothing waits for the sum before
 FOLD_FAST = 4  # the same where that pays: see _together
-_Join = Callable[[list[Any], list[Any], int], list[Any]]
+_Join = Callable[[list[Any], list[Any]], list[Any]]
 
 GROUPS = 8  # states folded across their lanes together; of most folds, results stored together
 
@@ -2459,7 +2454,7 @@ def is_settled(_context: Any, fold: Any, at: Any) -> Any:
 
 
 def _across(builder: Any, states: list[list[Any]], joined: _Join) -> list[Any]:
-    """GROUPS states across their lanes, one for each; `joined` of two, so many of whose lanes are of one group."""
+    """GROUPS states across their lanes, one for each; `joined` makes one of two."""
 
     def parts(a: list[Any], b: list[Any], places: list[int]) -> list[Any]:
         return [_shuffled(builder, *pair, places) for pair in zip(a, b, strict=True)]
@@ -2470,7 +2465,7 @@ def _across(builder: Any, states: list[list[Any]], joined: _Join) -> list[Any]:
         while count > GROUPS:
             count //= 2
             low, high = [*range(count)], [*range(count, 2 * count)]
-            state = joined(parts(state, state, low), parts(state, state, high), count)
+            state = joined(parts(state, state, low), parts(state, state, high))
         return state
 
     def pairs(some: list[list[Any]]) -> list[Any]:
@@ -2482,7 +2477,7 @@ def _across(builder: Any, states: list[list[Any]], joined: _Join) -> list[Any]:
         each = GROUPS // half  # lanes of a group in a, or b
         front = [i for i in range(2 * GROUPS) if i % each < each // 2]
         back = [i for i in range(2 * GROUPS) if i % each >= each // 2]
-        return joined(parts(a, b, front), parts(a, b, back), each // 2)
+        return joined(parts(a, b, front), parts(a, b, back))
 
     return pairs(states)
 
@@ -2512,10 +2507,8 @@ def _across_simply(
 def _across_states(context: Any, builder: Any, fold: Fold, states: list[list[Any]]) -> list[Any]:
     """The states that GROUPS vectors of states come to across their lanes, one for each."""
 
-    def joined(a: list[Any], b: list[Any], lanes: int) -> list[Any]:
-        # Mantissas are brought back once, when the first lanes are joined.
-        normal = 2 * lanes < fold.count
-        return _states_joined(context, builder, fold, a, b, one_top=True, normal=normal)
+    def joined(a: list[Any], b: list[Any]) -> list[Any]:
+        return _states_joined(context, builder, fold, a, b, one_top=True)
 
     def any_of(bits: Callable[[list[Any]], Any]) -> Any:
         return _tree(range(GROUPS), lambda g: bits(states[g]), builder.or_)
@@ -2527,7 +2520,7 @@ def _across_states(context: Any, builder: Any, fold: Fold, states: list[list[Any
             any_of(lambda state: builder.bitcast(state[1], _bits_type(state[1]))),
         )
         result = _across_simply(
-            builder, states, joined, bits, 0.0, lambda a, b, _: [builder.fmul(a[0], b[0])]
+            builder, states, joined, bits, 0.0, lambda a, b: [builder.fmul(a[0], b[0])]
         )
         return _within(builder, result)
     if fold.operation == "squares" and fold.wide:
@@ -2537,7 +2530,7 @@ def _across_states(context: Any, builder: Any, fold: Fold, states: list[list[Any
             joined,
             any_of(lambda state: _unless_one(builder, state[-1])),
             1.0,
-            lambda a, b, _: _states_added(context, builder, a, b),
+            lambda a, b: _states_added(context, builder, a, b),
         )
     return _across(builder, states, joined)
 

@@ -193,13 +193,8 @@ def _states_joined(
     a: list[Any],
     b: list[Any],
     one_top: bool = False,
-    normal: bool = False,
 ) -> list[Any]:
-    """Two states as one.
-
-    `one_top`: of exponentials below one and the same top; `normal`: of products whose mantissas come near neither the
-    least nor the greatest double for some joins more; others are brought back.
-    """
+    """Two states as one; `one_top`: of exponentials below one and the same top."""
     operation = fold.operation
     if operation == "greatest":
         return [_greater(builder, a[0], b[0])]
@@ -207,7 +202,7 @@ def _states_joined(
         return [(builder.mul if operation == "product" else builder.add)(a[0], b[0])]
     if operation == "product":
         product = _product(builder, a, b[0], builder.bitcast(b[1], _bits_type(b[1])))
-        return product if normal else _brought_back(builder, product)
+        return _brought_back(builder, product)
     if operation == "exponentials":
         top = a[-1]
         if one_top:
