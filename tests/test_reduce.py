@@ -733,7 +733,7 @@ def test_between_forbidden_pages(name: str, function: str, monkeypatch: pytest.M
     """Nothing beyond the elements is read or written: that would end the process."""
     arena, results = Arena(), Arena()
     dtype = numpy_type(name)
-    for near in ("NEAR_BYTES", "NARROW_NEAR_BYTES", "NARROW_NEAR_ROWS_BYTES"):
+    for near in ("NEAR_BYTES", "NARROW_NEAR_BYTES"):
         monkeypatch.setattr(lowering, near, 0)
     lengths = *range(1, 14), 15, 16, 17, 63, 64, 65, 127, 129, 255, 257, 300, 511, 513
     for n, groups in itertools.product(lengths, (1, 3, 8, 70)):

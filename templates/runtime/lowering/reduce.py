@@ -53,11 +53,11 @@ MANY_ROWS = 8  # fewer are taken as one, whatever joining their states costs
 # of what is folded fast: maxima 0.85 to 1 of the time, sums 0.9 to 1; longer rows 1.0 to 1.2.
 JOINED_BYTES = 1 << 10
 JOINING_PART = 32
-# Of smaller input fetching ahead costs more than it saves: without it 0.75 to 1 of the time. Narrow elements take so
-# long that the processor does not look far enough ahead itself.
+# Of smaller input fetching ahead costs more than it saves: without it 0.75 to 1 of the time.
 NEAR_BYTES = 1 << 24
-NARROW_NEAR_BYTES = 1 << 22  # of elements of less than 32 bits
-NARROW_NEAR_ROWS_BYTES = 1 << 25  # the same where they lie in short rows
+# The same of elements of less than 32 bits that lie in columns or runs, which take so long that the processor does not
+# look far enough ahead itself: with NEAR_BYTES 0.65 to 1.25 of the time.
+NARROW_NEAR_BYTES = 1 << 22
 # Groups whose short runs are taken in turn, where the runs of one group are nearer to each other than to those of the
 # next: one, or 16 of them, take up to 1.5 times as long.
 RUN_GROUPS = 4
@@ -171,7 +171,7 @@ class Reduce:
         self._large = input_bytes >= machine.LARGE_BYTES
         narrow = self._element_bytes < 4
         self._near = input_bytes <= (NARROW_NEAR_BYTES if narrow else NEAR_BYTES)
-        self._near_rows = input_bytes <= (NARROW_NEAR_ROWS_BYTES if narrow else NEAR_BYTES)
+        self._near_rows = input_bytes <= NEAR_BYTES
         self._uncached = input_bytes > machine.UNCACHED_BYTES and state.any_number
         self._least_columns = LEAST_COLUMNS
         self._most_short = SHORT_WIDE if self._element_bytes == 8 else SHORT
