@@ -2270,8 +2270,7 @@ def fold_rows(
         i64 = columns.type
         rule = _rule_of(builder, f, rule)
         size = i64(f.bits // 8)
-        # On Zen 5 0.8 to 1 of the time; rows of wider elements take 1.1.
-        level = 1 if _zen(context) >= 5 and f.bits < 32 else 2
+        level = 1 if _zen(context) >= 5 else 2  # on Zen 5 0.7 to 1 of the time
         table = builder.inttoptr(offsets, i64.as_pointer())
 
         def part(row: Any, together: int) -> None:
@@ -2714,7 +2713,7 @@ def fold_down(
             return context.get_dummy_value()
         i64 = columns.type
         rule = _rule_of(builder, f, rule)
-        level = 1 if _zen(context) >= 5 and f.bits < 32 else 2
+        level = 1 if _zen(context) >= 5 else 2  # as fold_rows does
 
         def down(vectors: int) -> Callable[[Any, Any], None]:
             def strip(column: Any, count: Any) -> None:

@@ -124,7 +124,7 @@ def fold_down(
             return context.get_dummy_value()
         i64 = columns.type
         rule = _rule_of(builder, f, rule)
-        level = 1 if _zen(context) >= 5 and f.bits < 32 else 2
+        level = 1 if _zen(context) >= 5 else 2  # as fold_rows does
 
         def down(vectors: int) -> Callable[[Any, Any], None]:
             def strip(column: Any, count: Any) -> None:
