@@ -1654,7 +1654,8 @@ def write_lines(
 ):
     """Store a block of outputs of each plane, whose lines, one for each row, are yet to be joined of pieces.
 
-    A divisor is the product of one in the line `by_column` and one in the line `by_row`.
+    A divisor is the product of one in the line `by_column` and one in the line `by_row`. All planes are stored at once
+    where elements adjoin: small ones take 0.7 to 1 of the time so.
     """
     rows, columns, lanes = outputs
     inner = settings[SPATIAL] - 1
@@ -1866,7 +1867,7 @@ def _holders(spatial, axes, row, holders):
     """The windows that hold input position `row`, row-major in the first `axes` axes.
 
     Fills the table `holders`; returns how many that makes, the offset of the position, and whether it held the same
-    already.
+    already: what such rows get is the same, too (0.6 to 1 of the time).
     """
     total = 1
     offset = 0

@@ -371,7 +371,8 @@ def write_lines(
 ):
     """Store a block of outputs of each plane, whose lines, one for each row, are yet to be joined of pieces.
 
-    A divisor is the product of one in the line `by_column` and one in the line `by_row`.
+    A divisor is the product of one in the line `by_column` and one in the line `by_row`. All planes are stored at once
+    where elements adjoin: small ones take 0.7 to 1 of the time so.
     """
     rows, columns, lanes = outputs
     inner = settings[SPATIAL] - 1

@@ -211,7 +211,7 @@ def finish(
         finished = _Finish(context, builder, f, rule)
         size = i64(f.bits // 8)
         adjoining = builder.icmp_signed("==", step, size)
-        lanes = f.count if f.operation == "greatest" else GROUPS
+        lanes = f.count if f.operation == "greatest" else GROUPS  # 0.7 to 1 of the time
         block = ir.VectorType(f.element, lanes)
         buffer = cgutils.alloca_once(builder, block)
         with cgutils.for_range_slice(builder, i64(0), count, i64(lanes), i64) as (lane, _):

@@ -80,7 +80,10 @@ def _by_states(context: Any, builder: Any, fold: Fold, rule: Any) -> _RunFold:
 
 
 def _by_doubles(context: Any, builder: Any, fold: Fold) -> _RunFold:
-    """Products, or sums of squares, of doubles as they are, none of which comes near the least or the greatest."""
+    """Products, or sums of squares, of doubles as they are, none of which comes near the least or the greatest.
+
+    Runs of 17 to 32 elements take 0.6 to 0.75 of the time so.
+    """
     squares = fold.operation == "squares"
     neutral = _neutral(fold, fold.count)
 

@@ -120,7 +120,10 @@ def _fold_into(
 
 
 def _greatest_of_floats(builder: Any, fold: Fold, rule: tuple[Any, ...], rows: list[Any]) -> Any:
-    """The greatest key of several vectors of floats; each needs a key only if there is NaN among them."""
+    """The greatest key of several vectors of floats; each needs a key only if there is NaN among them.
+
+    Columns take 0.9 to 1 of the time so.
+    """
     extremes = _Extremes(builder, rows[0])
     extremes.more(rows[1:])
     bits, some_nan = extremes.greatest(rule[0], rule[2])

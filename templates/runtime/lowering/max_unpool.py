@@ -21,7 +21,7 @@ _UNPOOL = launch.chunks_of(kernel.unpool)
 _LANES = launch.chunks_of(kernel.lanes)
 
 ITEMS = 64  # parts of the output for threads to share
-OWN_ELEMENTS = 1 << 12  # of the output, wanted for planes of their own that are an item
+OWN_ELEMENTS = 1 << 12  # of the output, wanted for small planes of an item: 0.3 to 0.85 of the time
 # Of planes side by side that are an item, at most: 0.2 to 1 of the time of one line. Fewer, that there are more items,
 # take up to 10 times as long, for threads write to the same lines then.
 LANES_BYTES = 1 << 8
