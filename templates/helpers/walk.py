@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+from numba.core.imputils import lower_getattr_generic
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import intrinsic, models, register_model
 
 from compiled import helper, inlined
 from order_key import Rule
@@ -32,6 +34,51 @@ def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
         return builder.gep(table, [builder.mul(d, columns)])
 
     return table(table, types.int64, types.int64), codegen
+
+
+class _RowType(types.Type):
+    """A row of a table of integers, whose columns are the fields of a NamedTuple, each read where it is asked for."""
+
+    def __init__(self, row: Any) -> None:
+        self.fields = row._fields
+        super().__init__(row.__name__)
+
+
+register_model(_RowType)(models.OpaqueModel)
+
+
+def _fields_of(type_: Any) -> Any:
+    class Fields(AttributeTemplate):
+        key = type_
+
+        def generic_resolve(self, row: Any, name: str) -> Any:
+            return types.int64 if name in row.fields else None
+
+    return Fields
+
+
+infer_getattr(_fields_of(_RowType))
+
+
+@lower_getattr_generic(_RowType)
+def _field(_context: Any, builder: Any, row: Any, address: Any, name: str) -> Any:
+    integers = builder.bitcast(address, ir.IntType(64).as_pointer())
+    return builder.load(builder.gep(integers, [ir.IntType(64)(row.fields.index(name))]))
+
+
+def _row_reader(row: Any) -> Any:
+    """An intrinsic that finds row `d` of a table of integers, of whose columns it knows the names."""
+
+    @intrinsic
+    def find(_context: Any, table: Any, d: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            table, d = values
+            start = builder.gep(table, [builder.mul(d, d.type(len(row._fields)))])
+            return builder.bitcast(start, context.get_value_type(signature.return_type))
+
+        return _RowType(row)(table, types.int64), codegen
+
+    return find
 
 
 @inlined

@@ -27,7 +27,8 @@ from memory import (
     split,
 )
 from plane_sets import plane_set, plane_sets
-from pool_line import Pieces, Planes, clear_states, lane_runs
+from pool_line import Lines, Pieces, clear_states, lane_runs
+from pool_outputs import Outputs
 from pool_settings import (
     BATCH,
     BUFFER,
@@ -40,10 +41,12 @@ from pool_settings import (
     SPATIAL,
     TILE,
     pool_tables,
+    tables_of,
 )
 from pool_state import state_size
 from sum_line import (
-    OutputBlock,
+    LineDivisors,
+    Planes,
     add_quotients,
     add_to_sum,
     copy_sums,
@@ -166,8 +169,9 @@ def _repeat(line, count, quotients, n, at, stride, window, pitch, kind):
 
 
 @helper
-def _give_rows(settings, spatial, buffers, part, planes, source, target, low, stop, kind):
+def _give_rows(tables, buffers, part, planes, source, target, low, stop, kind):
     """Store what the elements of a line get, in rows `low` to `stop` - 1 of each plane."""
+    settings, spatial = tables.settings, tables.spatial
     inner, pitch, size = settings[SPATIAL] - 1, settings[PITCH], state_size(kind)
     axis = axis_of(spatial, inner, COLUMNS)
     window, stride = axis[WINDOW], axis[STRIDE]
@@ -183,7 +187,7 @@ def _give_rows(settings, spatial, buffers, part, planes, source, target, low, st
         # Once: quotients come to the same places of each row, and nothing else is written to.
         clear_states(line, in_all, kind)
         adjoining = part.holders * pitch
-        added = Planes(planes.count, adjoining * size, planes.source, planes.out, 0, 0)
+        added = Planes(planes.count, adjoining * size, planes.source)
         quotients, places = doubled, planes.count * adjoining
     source += part.first * axis[STEP]
     held[HELD] = -1
@@ -216,10 +220,10 @@ def _give_rows(settings, spatial, buffers, part, planes, source, target, low, st
                     place = line + at * pitch * size
                     _spread_places(planes, place, doubled, part.holders, stride, pitch, kind)
                 finished, pieces = double_lines(doubled, rest, line, in_all, window, pitch, kind)
-        outputs, to = OutputBlock(1, part.count, part.lanes), target + row_out
-        write_lines(
-            settings, spatial, outputs, to, finished, planes, pieces, 0, 0, spare, kind, None
-        )
+        outputs = Outputs(planes.count, part.lanes, 1, part.count)
+        sums = Lines(finished, planes.line, planes.line, pitch * size, pieces)
+        no_divisors = LineDivisors(0, 0)
+        write_lines(tables, outputs, target + row_out, sums, no_divisors, spare, kind, None)
 
 
 def lines(dtype, width):
@@ -234,7 +238,8 @@ def lines(dtype, width):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        settings, batch, spatial = pool_tables(walk)
+        tables = tables_of(walk)
+        settings, batch, spatial = tables.settings, tables.batch, tables.spatial
         before, buffer = aligned(8 * HOLDER_COLUMNS * settings[SPATIAL]), settings[BUFFER]
         memory = allocate(before + settings[SCRATCH])
         line = memory + before
@@ -255,7 +260,7 @@ def lines(dtype, width):
         tiles, blocks = ceildiv(n, tile), ceildiv(rows, share)
         sets = plane_sets(settings, batch, settings[PLANES])
         batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
-        plane_x, plane_out = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT]
+        plane_x = batch_axis[BATCH_STEP]
         for item in range(begin, end):
             rest, column = split(item, tiles)
             number, low = split(rest, blocks)
@@ -268,10 +273,10 @@ def lines(dtype, width):
             last = least((start + window + count - 2) // stride, axis[OUT_SIZE] - 1)
             part = Line(count, several.lanes, start, first, most(last - first + 1, 0))
             line_bytes = (count + window - 1) * pitch * size
-            planes = Planes(several.count, line_bytes, plane_x, plane_out, 0, 0)
+            planes = Planes(several.count, line_bytes, plane_x)
             source, target = x + several.source, out + several.out + column * axis[OUT_STEP]
             stop = least(low + share, rows)
-            _give_rows(settings, spatial, buffers, part, planes, source, target, low, stop, kind)
+            _give_rows(tables, buffers, part, planes, source, target, low, stop, kind)
         if settings[PAST] != 0:
             drain_stores()
         release(memory)

@@ -22,8 +22,9 @@ from batch import (
     BATCH_WEIGHT,
     offsets_of,
 )
-from compiled import entry, helper
+from compiled import entry, helper, inlined
 from greatest import Greatest
+from loops import prefer_small_code
 from max_window import WINNERS_EDGES, window_winner, winners_together
 from memory import (
     allocate,
@@ -39,15 +40,15 @@ from memory import (
     store_integer,
 )
 from pool_line import (
-    Destination,
     Indices,
-    Pieces,
     Runs,
+    States,
+    Strided,
     copy_element,
-    lane_runs,
     store_elements,
     store_found,
 )
+from pool_outputs import Outputs, layout_of
 from pool_packed import pack_elements, packed_chunk
 from pool_settings import (
     BATCH,
@@ -59,7 +60,6 @@ from pool_settings import (
     LANE_OTHER,
     LANE_OUT,
     LANE_WEIGHT,
-    LINE,
     PAST,
     PITCH,
     RULE,
@@ -78,10 +78,7 @@ from windows import (
     OTHER_STEP,
     OUT_SIZE,
     OUT_STEP,
-    SIZE,
-    STEP,
-    STRIDE,
-    WEIGHT,
+    spatial_axis,
     window_of,
 )
 
@@ -92,134 +89,58 @@ def _address(settings, spatial, plane, position):
     if settings[DENSE] != 0:
         return plane + position * settings[DENSE]
     for d in range(settings[SPATIAL]):
-        axis = axis_of(spatial, d, COLUMNS)
-        digit, position = split(position, axis[WEIGHT])
-        plane += digit * axis[STEP]
+        axis = spatial_axis(spatial, d)
+        digit, position = split(position, axis.weight)
+        plane += digit * axis.step
     return plane
 
 
 @helper
-def _column_major(spatial, axes, position):
-    """The position counted with the first axis fastest."""
+def _counted(settings, spatial, position):
+    """The position as indices count it: with the last axis fastest, or with the first."""
+    if settings[COLUMN_MAJOR] == 0:
+        return position
     index = 0
     weight = 1
-    for d in range(axes):
-        axis = axis_of(spatial, d, COLUMNS)
-        digit, position = split(position, axis[WEIGHT])
+    for d in range(settings[SPATIAL]):
+        axis = spatial_axis(spatial, d)
+        digit, position = split(position, axis.weight)
         index += digit * weight
-        weight *= axis[SIZE]
+        weight *= axis.size
     return index
 
 
 @helper
-def _scatter_elements(settings, spatial, spare, target, n, kind):
-    """Store n elements that scratch memory holds."""
-    step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[OUT_STEP]
-    if settings[PITCH] > 1:
-        step = settings[LANE_OUT]
-    for i in range(n):
-        copy_element(target + i * step, spare + i * element_size(kind), kind)
+def _store_winner(settings, spatial, plane, position, target, index_target, base, flip):
+    """Store the element at a position of a plane, and its index if indices are wanted."""
+    element = _address(settings, spatial, plane, position)
+    store_integer(flip, target, load_integer(flip, element))
+    if settings[INDEX_BYTES] != 0:
+        index = base + _counted(settings, spatial, position)
+        store_element(index_target, index, settings[INDEX_BYTES])
 
 
 @helper
-def _scatter_found(
-    settings, spatial, spare, plane, plane_step, target, index_target, base, n, blank, kind
-):
-    """Store n elements, and their indices, of which scratch memory holds the positions."""
-    axis = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)
-    alone = settings[PITCH] == 1
-    step = axis[OUT_STEP] if alone else settings[LANE_OUT]
-    index_step = axis[OTHER_STEP] if alone else settings[LANE_OTHER]
-    weight = 0 if alone else settings[LANE_WEIGHT]
-    for i in range(n):
-        position = load_integer(np.int64(0), spare + i * 8)
-        index = -1
-        if position < 0:
-            store_integer(blank, target + i * step, blank)
-        else:
-            element = _address(settings, spatial, plane + i * plane_step, position)
-            copy_element(target + i * step, element, kind)
-            if settings[COLUMN_MAJOR] != 0:
-                position = _column_major(spatial, settings[SPATIAL], position)
-            index = base + i * weight + position
-        store_element(index_target + i * index_step, index, settings[INDEX_BYTES])
-
-
-class Layout(NamedTuple):
-    """How an item's outputs are stored: line by line, all runs of one at once; or all lines at once, one run each."""
-
-    lines: Any
-    line_step: Any  # bytes from one line's states to those of the next; then those of its outputs and indices
-    line_out: Any
-    line_index: Any
-    runs: Any
-    run_step: Any
-    run_out: Any
-    run_index: Any
-    n: Any  # states of a run
-    weight: Any  # what is added to the index from one state to the next, beside its position
-    plane_step: Any  # bytes from one state's plane to that of the next
+def _outputs_of(item):
+    return Outputs(item.planes.count, item.planes.lanes, item.rows.count, item.columns.count)
 
 
 @helper
-def _layout(settings, spatial, outputs, adjoin, kind):
-    """See Layout; `adjoin`: the lanes of a place adjoin those of the next, in the line and in the outputs."""
-    inner, pitch = settings[SPATIAL] - 1, settings[PITCH]
-    axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
-    line_step = settings[LINE] * state_size(kind)
-    runs, n = lane_runs(pitch, outputs.lanes, outputs.columns, adjoin)
-    weight, plane_step = (settings[LANE_WEIGHT], element_size(kind)) if pitch > 1 else (0, 0)
-    if runs == 1:
-        return Layout(
-            lines=1,
-            line_step=0,
-            line_out=0,
-            line_index=0,
-            runs=outputs.rows,
-            run_step=line_step,
-            run_out=row_axis[OUT_STEP],
-            run_index=row_axis[OTHER_STEP],
-            n=n,
-            weight=weight,
-            plane_step=plane_step,
-        )
-    return Layout(
-        lines=outputs.rows,
-        line_step=line_step,
-        line_out=row_axis[OUT_STEP],
-        line_index=row_axis[OTHER_STEP],
-        runs=runs,
-        run_step=axis[STRIDE] * pitch * state_size(kind),
-        run_out=axis[OUT_STEP],
-        run_index=axis[OTHER_STEP],
-        n=n,
-        weight=weight,
-        plane_step=plane_step,
-    )
-
-
-@helper
-def _store_positions(
-    settings, spatial, outputs, places, planes, line_at, pieces, _scratch, kind, rule
-):
+def _store_positions(tables, _scratch, item, lines, kind, rule):
     """Store the positions, side by side, of an item's outputs, for the gradient: a quarter less to compile."""
-    layout = _layout(settings, spatial, outputs, False, kind)
-    if settings[PITCH] > 1:
-        pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
+    layout = layout_of(tables, _outputs_of(item), lines, False)
+    plane_step = tables.planes.other_step
     for line in range(layout.lines):
+        states, target = (
+            lines.address + line * layout.line_states,
+            item.other + line * layout.line_other,
+        )
         store_found(
             None,
-            Destination(places.other + line * layout.line_index, planes.other, layout.run_index),
-            Runs(
-                line=line_at + line * layout.line_step,
-                planes=planes.count,
-                plane_line=planes.line,
-                count=layout.runs,
-                line_step=layout.run_step,
-                n=layout.n,
-                pieces=pieces,
-            ),
-            Indices(places.origin, 0, 0, 8),
+            Strided(target, plane_step, layout.run_other),
+            States(states, lines.plane_step, layout.run_states, lines.pieces),
+            Runs(item.planes.count, layout.runs, layout.n),
+            Indices(item.origin, 0, 0, 8),
             rule.flip,
             False,
             kind,
@@ -227,108 +148,131 @@ def _store_positions(
         )
 
 
+class Part(NamedTuple):
+    """A line of some of an item's planes, and of that one run, or all of them where `run` is below 0."""
+
+    plane: Any
+    planes: Any
+    line: Any
+    run: Any
+
+
 @helper
-def _is_plain(settings, axis, element_bytes):
-    """Whether states that stand side by side in a line do so in the outputs."""
-    step, index_step, index_bytes = axis[OUT_STEP], axis[OTHER_STEP], settings[INDEX_BYTES]
-    if settings[PITCH] > 1:
-        step, index_step = settings[LANE_OUT], settings[LANE_OTHER]
-    indices_do = index_bytes == 0 or index_step == index_bytes
-    return step == element_bytes and indices_do and settings[COLUMN_MAJOR] == 0
+def _element_steps(tables):
+    """Bytes from one element of a run to the next, in the output and in the other array."""
+    axis = tables.columns
+    if tables.settings[PITCH] > 1:
+        return tables.settings[LANE_OUT], tables.settings[LANE_OTHER]
+    return axis.out_step, axis.other_step
+
+
+@helper
+def _scatter_elements(tables, spare, target, n, kind):
+    """Store n elements that scratch memory holds."""
+    step, size = _element_steps(tables)[0], element_size(kind)
+    for i in range(n):
+        copy_element(target + i * step, spare + i * size, kind)
+
+
+@helper
+def _scatter_found(tables, spare, source, target, index_target, base, n, blank, kind):
+    """Store n elements, and their indices, of which scratch memory holds the positions in their planes."""
+    settings, spatial, size = tables.settings, tables.spatial, element_size(kind)
+    step, index_step = _element_steps(tables)
+    weight = settings[LANE_WEIGHT]
+    if settings[PITCH] == 1:
+        size, weight = 0, 0
+    for i in range(n):
+        position = load_integer(np.int64(0), spare + i * 8)
+        index = -1
+        if position < 0:
+            store_integer(blank, target + i * step, blank)
+        else:
+            element = _address(settings, spatial, source + i * size, position)
+            copy_element(target + i * step, element, kind)
+            index = base + i * weight + _counted(settings, spatial, position)
+        store_element(index_target + i * index_step, index, settings[INDEX_BYTES])
 
 
 def _storing(indexed: bool) -> Any:
     """Store the outputs of an item, whose states are yet to be joined of pieces; with their indices if `indexed`."""
 
-    @helper
-    def store(settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, rule):
-        """Straight from states to outputs that are plain: all planes, and all runs of a line, at once.
+    @inlined
+    def store_part(tables, scratch, item, lines, layout, part, kind, rule):
+        """All runs straight from states to outputs that are plain, or one, to any, by way of scratch memory.
 
-        Others go run by run, by way of scratch memory. So do those with indices where a NaN is met, whose bits are not
-        in its state: the line is stored again, plane by plane, and in the plane that has the NaN run by run.
+        True if a NaN is among the former, whose bits are not in its state: where indices are wanted, these are wrong.
         """
-        spare, pitch, index_bytes = scratch.spare, settings[PITCH], settings[INDEX_BYTES]
-        axis, element_bytes = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS), element_size(kind)
-        blank = narrowed(settings[BLANK], rule.flip)
-        plain = _is_plain(settings, axis, element_bytes)
-        adjoin = not indexed and plain and axis[STRIDE] == 1
-        adjoin = adjoin and axis[OUT_STEP] == pitch * element_bytes
-        layout = _layout(settings, spatial, outputs, adjoin, kind)
-        if pitch > 1:
-            pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
-        together = planes.count if plain else 1
-        straight = plain
-        plane, line = 0, 0
-        while plane < planes.count:
-            states = line_at + plane * planes.line + line * layout.line_step
-            to = places.out + plane * planes.out + line * layout.line_out
-            index_to = places.other + plane * planes.other + line * layout.line_index
-            base = places.base + plane * planes.base
-            some_nan = False
-            some = layout.runs if straight else 1
-            for run in range(0, layout.runs, some):
-                joined = Runs(
-                    line=states + run * layout.run_step,
-                    planes=together,
-                    plane_line=planes.line,
-                    count=some,
-                    line_step=layout.run_step,
-                    n=layout.n,
-                    pieces=pieces,
-                )
-                target = to + run * layout.run_out
-                past = straight and settings[PAST] != 0
-                if not indexed:
-                    elements = Destination(
-                        target if straight else spare, planes.out, layout.run_out
-                    )
-                    store_elements(elements, joined, past, kind, rule)
-                    if not straight:
-                        _scatter_elements(settings, spatial, spare, target, layout.n, kind)
-                    continue
-                index_target = index_to + run * layout.run_index
-                some_nan = store_found(
-                    Destination(
-                        target if straight else spare + layout.n * 8, planes.out, layout.run_out
-                    ),
-                    Destination(
-                        index_target if straight else spare, planes.other, layout.run_index
-                    ),
-                    joined,
-                    Indices(
-                        base + places.origin if straight else places.origin,
-                        planes.base,
-                        layout.weight if straight else 0,
-                        index_bytes if straight else 8,
-                    ),
-                    blank,
-                    past,
-                    kind,
-                    rule,
-                )
-                if not straight:
-                    _scatter_found(
-                        settings,
-                        spatial,
-                        spare,
-                        places.source + plane * planes.source,
-                        layout.plane_step,
-                        target,
-                        index_target,
-                        base,
-                        layout.n,
-                        blank,
-                        kind,
-                    )
-            if straight and some_nan:
-                straight = together > 1
-                together = 1
-                continue
-            straight = plain
-            line += 1
-            if line == layout.lines:
-                line = 0
-                plane += together
+        settings, steps, spare = tables.settings, tables.planes, scratch.spare
+        straight, n = part.run < 0, layout.n
+        plane, line, run = part.plane, part.line, most(part.run, 0)
+        place = lines.address + plane * lines.plane_step
+        place += line * layout.line_states + run * layout.run_states
+        out = item.out + plane * steps.out_step + line * layout.line_out + run * layout.run_out
+        other = item.other + plane * steps.other_step
+        other += line * layout.line_other + run * layout.run_other
+        states = States(place, lines.plane_step, layout.run_states, lines.pieces)
+        runs = Runs(part.planes, layout.runs if straight else 1, n)
+        past = straight and settings[PAST] != 0
+        if not indexed:
+            target = Strided(out if straight else spare, steps.out_step, layout.run_out)
+            store_elements(target, states, runs, past, kind, rule)
+            if not straight:
+                _scatter_elements(tables, spare, out, n, kind)
+            return False
+        base, blank = item.planes.base + plane * steps.weight, narrowed(settings[BLANK], rule.flip)
+        indices = Indices(item.origin, 0, 0, 8)
+        if straight:
+            weight = settings[LANE_WEIGHT] if settings[PITCH] > 1 else 0
+            indices = Indices(base + item.origin, steps.weight, weight, settings[INDEX_BYTES])
+        some_nan = store_found(
+            Strided(out if straight else spare + n * 8, steps.out_step, layout.run_out),
+            Strided(other if straight else spare, steps.other_step, layout.run_other),
+            states,
+            runs,
+            indices,
+            blank,
+            past,
+            kind,
+            rule,
+        )
+        if not straight:
+            source = item.source + plane * steps.step
+            _scatter_found(tables, spare, source, out, other, base, n, blank, kind)
+        return some_nan
+
+    @helper
+    def store(tables, scratch, item, lines, kind, rule):
+        """All planes, and all runs of a line, at once where outputs are plain.
+
+        With indices, a line that has a NaN is stored again, plane by plane, and in the plane that has the NaN run by
+        run.
+        """
+        prefer_small_code()
+        planes, index_bytes = item.planes.count, tables.settings[INDEX_BYTES]
+        step, index_step = _element_steps(tables)
+        plain = step == element_size(kind) and tables.settings[COLUMN_MAJOR] == 0
+        plain = plain and (index_bytes == 0 or index_step == index_bytes)
+        # Outputs of a row adjoin, as states do; indices of lanes that stand side by side do not count up.
+        pitch = tables.settings[PITCH]
+        adjoin = not indexed and plain and lines.step == pitch * state_size(kind)
+        adjoin = adjoin and tables.columns.out_step == pitch * element_size(kind)
+        layout = layout_of(tables, _outputs_of(item), lines, adjoin)
+        for line in range(layout.lines):
+            plane, some, run = 0, planes if plain else 1, -1 if plain else 0
+            while plane < planes:
+                part = Part(plane, some, line, run)
+                some_nan = store_part(tables, scratch, item, lines, layout, part, kind, rule)
+                if run >= 0:
+                    run += 1
+                    if run == layout.runs:
+                        plane, run = plane + 1, -1 if plain else 0
+                elif not some_nan:
+                    plane += some
+                elif some > 1:
+                    some = 1
+                else:
+                    run = 0
 
     return store
 
@@ -341,17 +285,6 @@ _store_found = _storing(indexed=True)
 def _store_transposed(_spatial, _tile, target, source, positions, _divisors, _none, kind, rule):
     """Store the outputs of a tile of planes, whose states are joined."""
     transposed_elements(target, source, positions, kind, rule)
-
-
-@helper
-def _store_winner(settings, spatial, plane, position, target, index_target, base, flip):
-    """Store the element at a position of a plane, and its index if indices are wanted."""
-    element = _address(settings, spatial, plane, position)
-    store_integer(flip, target, load_integer(flip, element))
-    if settings[INDEX_BYTES] != 0:
-        if settings[COLUMN_MAJOR] != 0:
-            position = _column_major(spatial, settings[SPATIAL], position)
-        store_element(index_target, base + position, settings[INDEX_BYTES])
 
 
 def direct(width, is_float):

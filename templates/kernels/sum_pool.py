@@ -16,13 +16,14 @@ from batch import offsets_of
 from compiled import entry, helper
 from divisors import counted_in_window, divisor_of, set_divisors, set_products
 from memory import allocate, ceildiv, least, release, split, store_integer
+from pool_outputs import Outputs
 from pool_packed import pack_averages, packed_chunk
 from pool_settings import BATCH, EDGE, OWN, PITCH, SHARE, SPATIAL, pool_tables
 from pool_state import state_size
 from pool_transposed import transposed_chunk, transposed_sums
 from pool_walk import line_chunk
 from powers import Powers
-from sum_line import OutputBlock, load_float, set_sums, store_float, write_lines
+from sum_line import LineDivisors, load_float, set_sums, store_float, write_lines
 from sum_run import RUN_BYTES
 from sum_window import SUMS_EDGES, doubles, sums_together, window_norm, window_sum
 from sums import Sums
@@ -38,62 +39,35 @@ TOGETHER = 16  # rows of a window added up one by one; their sums are added to t
 
 
 @helper
-def _store_averages(
-    settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, _exponent
-):
+def _store_averages(tables, scratch, item, lines, kind, _exponent):
     """Store the outputs of an item, of lines of sums that are to be divided."""
-    inner = settings[SPATIAL] - 1
-    size, pitch = state_size(kind), settings[PITCH]
-    # A divisor is the product of its column's and its row's.
-    by_column = scratch.divisors
-    by_row = by_column + outputs.columns * pitch * size
-    if outputs.new_column:
-        set_divisors(spatial, inner, by_column, outputs.column, outputs.columns, pitch, kind)
-    by_outer = divisor_of(spatial, inner - 1, outputs.outer) if outputs.new_place else 0.0
-    for i in range(outputs.rows if outputs.new_place else 0):
-        counted = by_outer * counted_in_window(spatial, inner - 1, outputs.row + i)
-        set_sums(by_row + i * size, 1, counted, kind)
-    write_lines(
-        settings,
-        spatial,
-        OutputBlock(outputs.rows, outputs.columns, outputs.lanes),
-        places.out,
-        line_at,
-        planes,
-        pieces,
-        by_column,
-        by_row,
-        scratch.spare,
-        kind,
-        None,
-    )
+    inner, pitch, size = tables.settings[SPATIAL] - 1, tables.settings[PITCH], state_size(kind)
+    planes, rows, columns = item.planes, item.rows, item.columns
+    divisors = LineDivisors(scratch.divisors, scratch.divisors + columns.count * pitch * size)
+    if item.new_columns:
+        set_divisors(
+            tables.spatial, inner, divisors.columns, columns.first, columns.count, pitch, kind
+        )
+    by_outer = divisor_of(tables.spatial, inner - 1, item.outer) if item.new_outputs else 0.0
+    for i in range(rows.count if item.new_outputs else 0):
+        counted = by_outer * counted_in_window(tables.spatial, inner - 1, rows.first + i)
+        set_sums(divisors.rows + i * size, 1, counted, kind)
+    outputs = Outputs(planes.count, planes.lanes, rows.count, columns.count)
+    write_lines(tables, outputs, item.out, lines, divisors, scratch.spare, kind, None)
 
 
 @helper
-def _store_norms(
-    settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, exponent
-):
+def _store_norms(tables, scratch, item, lines, kind, exponent):
     """Store the outputs of an item, of lines of sums whose roots are wanted.
 
     Where one is not certain to be right, the int64 at the other array is set to 1: `direct` computes those anew. Here
     the code for it would be a fifth of the compilation.
     """
-    doubtful = write_lines(
-        settings,
-        spatial,
-        OutputBlock(outputs.rows, outputs.columns, outputs.lanes),
-        places.out,
-        line_at,
-        planes,
-        pieces,
-        0,
-        0,
-        scratch.spare,
-        kind,
-        exponent,
-    )
-    if doubtful:
-        store_integer(np.int64(0), places.other, 1)
+    planes = item.planes
+    outputs = Outputs(planes.count, planes.lanes, item.rows.count, item.columns.count)
+    no_divisors = LineDivisors(0, 0)
+    if write_lines(tables, outputs, item.out, lines, no_divisors, scratch.spare, kind, exponent):
+        store_integer(np.int64(0), item.other, 1)
 
 
 @helper

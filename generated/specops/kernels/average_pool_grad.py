@@ -20,7 +20,8 @@ from numba import _dynfunc, njit, types, version_info
 from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
 from numba.core import ir as numba_ir
 from numba.core.codegen import JITCodeLibrary
-from numba.core.imputils import lower_constant
+from numba.core.imputils import lower_constant, lower_getattr_generic
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
 
@@ -452,6 +453,51 @@ def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
     return table(table, types.int64, types.int64), codegen
 
 
+class _RowType(types.Type):
+    """A row of a table of integers, whose columns are the fields of a NamedTuple, each read where it is asked for."""
+
+    def __init__(self, row: Any) -> None:
+        self.fields = row._fields
+        super().__init__(row.__name__)
+
+
+register_model(_RowType)(models.OpaqueModel)
+
+
+def _fields_of(type_: Any) -> Any:
+    class Fields(AttributeTemplate):
+        key = type_
+
+        def generic_resolve(self, row: Any, name: str) -> Any:
+            return types.int64 if name in row.fields else None
+
+    return Fields
+
+
+infer_getattr(_fields_of(_RowType))
+
+
+@lower_getattr_generic(_RowType)
+def _field(_context: Any, builder: Any, row: Any, address: Any, name: str) -> Any:
+    integers = builder.bitcast(address, ir.IntType(64).as_pointer())
+    return builder.load(builder.gep(integers, [ir.IntType(64)(row.fields.index(name))]))
+
+
+def _row_reader(row: Any) -> Any:
+    """An intrinsic that finds row `d` of a table of integers, of whose columns it knows the names."""
+
+    @intrinsic
+    def find(_context: Any, table: Any, d: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            table, d = values
+            start = builder.gep(table, [builder.mul(d, d.type(len(row._fields)))])
+            return builder.bitcast(start, context.get_value_type(signature.return_type))
+
+        return _RowType(row)(table, types.int64), codegen
+
+    return find
+
+
 @inlined
 def product_of(table, rows, columns, column):
     """The product of one of so many columns of a table of integers, over its first rows."""
@@ -461,8 +507,19 @@ def product_of(table, rows, columns, column):
     return product
 
 
-# Columns of a table, with a row for each axis, outermost first: its size, and what a step along it adds in the input,
-# the output and the other array (bytes), and to an index.
+class BatchAxis(NamedTuple):
+    """A row of such a table, which has one for each axis, outermost first: its size, and what a step along it adds."""
+
+    size: Any
+    step: Any  # bytes in the input, the output and the other array
+    out_step: Any
+    other_step: Any
+    weight: Any  # to an index
+
+
+batch_axis = _row_reader(BatchAxis)
+
+# The columns by number.
 BATCH_SIZE, BATCH_STEP, BATCH_OUT, BATCH_OTHER, BATCH_WEIGHT = 0, 1, 2, 3, 4
 BATCH_COLUMNS = 5
 
@@ -475,12 +532,12 @@ def offsets_of(table, axes, number):
     third = 0
     index = 0
     for d in range(axes - 1, -1, -1):
-        axis = axis_of(table, d, BATCH_COLUMNS)
-        number, digit = split(number, axis[BATCH_SIZE])
-        first += digit * axis[BATCH_STEP]
-        second += digit * axis[BATCH_OUT]
-        third += digit * axis[BATCH_OTHER]
-        index += digit * axis[BATCH_WEIGHT]
+        axis = batch_axis(table, d)
+        number, digit = split(number, axis.size)
+        first += digit * axis.step
+        second += digit * axis.out_step
+        third += digit * axis.other_step
+        index += digit * axis.weight
     return first, second, third, index
 
 
@@ -1062,22 +1119,26 @@ def _store_past(builder: Any, value: Any, start: Any, first: Any, few: Any, past
             _store_lanes(builder, value, start, first, None)
 
 
-class Planes(NamedTuple):
-    """Planes of an item, and the steps from one to the next: in bytes, but for `base`."""
+class Runs(NamedTuple):
+    """How many runs there are: so many of n elements or states each, in each of so many planes."""
 
+    planes: Any
     count: Any
-    line: Any
-    source: Any
-    out: Any
-    other: Any  # of indices or positions; 0 where there are none
-    base: Any  # of the first element's index
+    n: Any
+
+
+class Strided(NamedTuple):
+    """Where runs are: the address of the first one, and the bytes from one plane and from one run to the next."""
+
+    address: Any
+    plane_step: Any
+    run_step: Any
 
 
 class Pieces(NamedTuple):
     """What states are yet to be joined of: so many, `step` states apart, the last of them `last` states from the first.
 
-    `stride`: states from one output to the next, one of NEAR_STEPS where outputs are stored; before, of planes side by
-    side, places.
+    `stride`: states from one output of a run to the next, one of NEAR_STEPS where outputs are stored.
     """
 
     stride: Any
@@ -1086,24 +1147,23 @@ class Pieces(NamedTuple):
     last: Any
 
 
-class Runs(NamedTuple):
-    """Planes of `count` runs of n outputs each, which are yet to be joined of pieces."""
-
-    line: Any
-    planes: Any
-    plane_line: Any  # bytes from one plane to the next
-    count: Any
-    line_step: Any  # bytes from one run to the next
-    n: Any
-    pieces: Any
-
-
-class Destination(NamedTuple):
-    """Where runs of outputs go: the first one's address, and the bytes from one plane and from one run to the next."""
+class States(NamedTuple):
+    """Runs of states that are yet to be joined of pieces: as Strided."""
 
     address: Any
     plane_step: Any
     run_step: Any
+    pieces: Any
+
+
+class Lines(NamedTuple):
+    """Lines of states of an item: where the first is, the bytes to the next plane, line and output, and the pieces."""
+
+    address: Any
+    plane_step: Any
+    line_step: Any
+    step: Any
+    pieces: Any
 
 
 @inlined
@@ -1195,11 +1255,15 @@ def fold_line(_context: Any, target: Any, source: Any, n: Any, pieces: Any, kind
 
 
 def _fold_runs(
-    context: Any, builder: Any, vector: Any, runs: Any, run: Any, halves: bool = False
+    context: Any, builder: Any, vector: Any, values: Any, run: Any, halves: bool = False
 ) -> None:
-    """`run(plane, number, states, first, few)` for the folded states of strips of the runs; for `halves` see _runs."""
-    runs = Runs(*cgutils.unpack_tuple(builder, runs))
-    pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
+    """`run(plane, number, states, first, few)` for the folded states of strips of runs; for `halves` see _runs.
+
+    `values`: States and Runs.
+    """
+    states = States(*cgutils.unpack_tuple(builder, values[0]))
+    runs = Runs(*cgutils.unpack_tuple(builder, values[1]))
+    pieces = Pieces(*cgutils.unpack_tuple(builder, states.pieces))
     i64 = runs.n.type
     state_bytes = _width(vector) // 8
     size = i64(state_bytes)
@@ -1216,15 +1280,14 @@ def _fold_runs(
         few: Any,
     ) -> None:
         step = i64(stride * state_bytes)
-        steps = (plane, runs.plane_line), (number, runs.line_step), (first, step)
-        source = _place(builder, runs.line, *steps)
+        steps = (plane, states.plane_step), (number, states.run_step), (first, step)
+        source = _place(builder, states.address, *steps)
         joined = _folded(builder, source, stride, vector, (count, *shifts))
         places = list(range(0, stride * vector.count, stride))
         run(plane, number, _collected_states(builder, joined, places), first, few)
 
     def strips(stride: int, halves: bool, count: Any) -> None:
-        counts = runs.planes, runs.count, runs.n
-        _runs(context, builder, vector, *counts, partial(near, stride, count), halves)
+        _runs(context, builder, vector, *runs, partial(near, stride, count), halves)
 
     def by_stride(stride: Any) -> None:
         if stride in (1, 2):
@@ -1246,6 +1309,59 @@ def copy_element(_context: Any, target: Any, source: Any, kind: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, kind), codegen
+
+
+class SpatialAxis(NamedTuple):
+    """A row of the table `spatial`, which has one for each axis that windows move along, outermost first."""
+
+    size: Any
+    out_size: Any
+    window: Any
+    stride: Any
+    dilation: Any
+    padding: Any
+    step: Any  # bytes in the input, the output and the other array
+    out_step: Any
+    other_step: Any
+    weight: Any  # positions
+    low: Any  # positions from low to high - 1 count in the divisor of an average
+    high: Any
+
+
+spatial_axis = _row_reader(SpatialAxis)
+
+# The columns of that table by number.
+SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
+STEP, OUT_STEP, OTHER_STEP, WEIGHT = 6, 7, 8, 9
+LOW, HIGH = 10, 11
+COLUMNS = 12
+# Columns of a box, with a row for each axis: how many elements of a window are inside the input, and from one to the
+# next the bytes and the positions.
+INSIDE, INSIDE_STEP, INSIDE_WEIGHT = 0, 1, 2
+BOX_COLUMNS = 3
+
+FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
+
+
+@inlined
+def reach_of(axis):
+    """Positions from the first element of a window to its last."""
+    return (axis.window - 1) * axis.dilation
+
+
+@inlined
+def elements_between(spatial, d, output, low, high):
+    """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
+    axis = spatial_axis(spatial, d)
+    start = output * axis.stride - axis.padding
+    before, left = low - start, high - start
+    if axis.dilation == 1:
+        first = most(before, 0)
+        stop = least(axis.window, left)
+    else:
+        first = ceildiv(most(before, 0), axis.dilation)
+        stop = least(axis.window, ceildiv(most(left, 0), axis.dilation))
+    return first, most(stop - first, 0)
 
 
 # A walk by lines, by packed or transposed planes or window by window is made of these settings, then two tables of
@@ -1294,6 +1410,73 @@ def pool_tables(walk):
     settings = integers(walk)
     batch = walk + 8 * SETTINGS
     return settings, integers(batch), integers(batch + 8 * BATCH_COLUMNS * settings[BATCH])
+
+
+class Tables(NamedTuple):
+    """What a walk is made of, with the axes that most is about."""
+
+    settings: Any
+    batch: Any
+    spatial: Any
+    planes: Any  # the innermost of the batch axes
+    rows: Any  # the spatial axis from one row to the next, the last but one, and the one along rows, the last
+    columns: Any
+
+
+@helper
+def tables_of(walk):
+    settings, batch, spatial = pool_tables(walk)
+    inner = settings[SPATIAL] - 1
+    planes = batch_axis(batch, settings[BATCH] - 1)
+    rows, columns = spatial_axis(spatial, inner - 1), spatial_axis(spatial, inner)
+    return Tables(settings, batch, spatial, planes, rows, columns)
+
+
+class Outputs(NamedTuple):
+    """How many outputs are stored: planes, lanes that stand side by side, rows and columns."""
+
+    planes: Any
+    lanes: Any
+    rows: Any
+    columns: Any
+
+
+class Layout(NamedTuple):
+    """Lines one by one, all runs of one at once; or all lines at once, each of which is a run of n outputs.
+
+    With the bytes from one line, and from one run, to the next: of states, outputs, and in the other array.
+    """
+
+    lines: Any
+    line_states: Any
+    line_out: Any
+    line_other: Any
+    runs: Any
+    run_states: Any
+    run_out: Any
+    run_other: Any
+    n: Any
+
+
+@helper
+def layout_of(tables, outputs, lines, adjoin):
+    """See Layout; `adjoin`: the lanes of an output adjoin those of the next, in the line and in the output."""
+    rows, columns, step = tables.rows, tables.columns, lines.line_step
+    runs, n = lane_runs(tables.settings[PITCH], outputs.lanes, outputs.columns, adjoin)
+    if runs == 1:
+        out, other = rows.out_step, rows.other_step
+        return Layout(1, 0, 0, 0, outputs.rows, step, out, other, n)
+    return Layout(
+        outputs.rows,
+        step,
+        rows.out_step,
+        rows.other_step,
+        runs,
+        lines.step,
+        columns.out_step,
+        columns.other_step,
+        n,
+    )
 
 
 FLOAT_BITS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
@@ -1345,35 +1528,6 @@ def _nearest_bits(context: Any, builder: Any, value: Any, sums: Sums) -> Any:
     if _scalar(value.type) == ir.DoubleType() and sums.dtype == "FLOAT32":
         value = builder.fptrunc(value, _like(value.type, ir.FloatType()))
     return builder.bitcast(value, _like(value.type, sums.element))
-
-
-# Columns of the table `spatial`, with a row for each axis that windows move along, outermost first.
-SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
-STEP, OUT_STEP, OTHER_STEP, WEIGHT = 6, 7, 8, 9  # bytes in input, output and other array; positions
-LOW, HIGH = 10, 11  # positions from low to high - 1 count in the divisor of an average
-COLUMNS = 12
-# Columns of a box, with a row for each axis: how many elements of a window are inside the input, and from one to the
-# next the bytes and the positions.
-INSIDE, INSIDE_STEP, INSIDE_WEIGHT = 0, 1, 2
-BOX_COLUMNS = 3
-
-FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
-
-
-@inlined
-def elements_between(spatial, d, output, low, high):
-    """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
-    axis = axis_of(spatial, d, COLUMNS)
-    start = output * axis[STRIDE] - axis[PADDING]
-    dilation, window = axis[DILATION], axis[WINDOW]
-    before, left = low - start, high - start
-    if dilation == 1:
-        first = most(before, 0)
-        stop = least(window, left)
-    else:
-        first = ceildiv(most(before, 0), dilation)
-        stop = least(window, ceildiv(most(left, 0), dilation))
-    return first, most(stop - first, 0)
 
 
 def _as_state(builder: Any, value: Any, element: Any) -> Any:
@@ -1444,6 +1598,14 @@ def get_sum(_context: Any, line: Any, number: Any, kind: Any) -> Any:
         return value if element == ir.DoubleType() else builder.fpext(value, ir.DoubleType())
 
     return types.float64(types.int64, types.int64, kind), codegen
+
+
+class Planes(NamedTuple):
+    """Planes whose elements are added to sums: how many, and the bytes to the next one's line, and its elements."""
+
+    count: Any
+    line: Any
+    source: Any
 
 
 @intrinsic
@@ -1586,7 +1748,8 @@ class RunDivisors(NamedTuple):
 @intrinsic
 def _store_sums(
     _context: Any,
-    destination: Any,
+    target: Any,
+    states: Any,
     runs: Any,
     divisors: Any,
     past: Any,
@@ -1599,8 +1762,8 @@ def _store_sums(
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        to = Destination(*cgutils.unpack_tuple(builder, values[0]))
-        by, past = RunDivisors(*cgutils.unpack_tuple(builder, values[2])), values[3]
+        to = Strided(*cgutils.unpack_tuple(builder, values[0]))
+        by, past = RunDivisors(*cgutils.unpack_tuple(builder, values[3])), values[4]
         pool, element = kind.state, kind.state.type
         size = to.address.type(pool.bytes)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
@@ -1622,97 +1785,76 @@ def _store_sums(
             bits = _nearest_bits(context, builder, value, pool)
             _store_past(builder, bits, place, first, few, past)
 
-        _fold_runs(context, builder, _vector(element), values[1], run, pool.divided)
+        _fold_runs(context, builder, _vector(element), values[1:3], run, pool.divided)
         return builder.load(doubtful)
 
-    args = (destination, runs, divisors, types.boolean, kind, exponent)
+    args = (target, states, runs, divisors, types.boolean, kind, exponent)
     return types.boolean(*args), codegen
 
 
-class OutputBlock(NamedTuple):
-    """Outputs that are stored together."""
+class LineDivisors(NamedTuple):
+    """Addresses of two lines: the divisor of an output is the product of one for its column and one for its row."""
 
-    rows: Any
     columns: Any
-    lanes: Any  # places of the batch axis that stand side by side
+    rows: Any
 
 
 @helper
-def write_lines(
-    settings,
-    spatial,
-    outputs,
-    target,
-    line,
-    planes,
-    pieces,
-    by_column,
-    by_row,
-    spare,
-    kind,
-    exponent,
-):
-    """Store a block of outputs of each plane, whose lines, one for each row, are yet to be joined of pieces.
+def write_lines(tables, outputs, target, lines, divisors, spare, kind, exponent):
+    """Store a block of outputs, the first one at `target`, of Lines of sums, one for each row.
 
-    A divisor is the product of one in the line `by_column` and one in the line `by_row`. All planes are stored at once
-    where elements adjoin: small ones take 0.7 to 1 of the time so.
+    All planes are stored at once where elements adjoin: small ones take 0.7 to 1 of the time so. True if an output is
+    not certain to be right. `spare`: scratch memory for a run.
     """
-    rows, columns, lanes = outputs
-    inner = settings[SPATIAL] - 1
+    settings, axis, plane_out = tables.settings, tables.columns, tables.planes.out_step
     size, element_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
-    line_step, line_out = settings[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
-    step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
-    element_out = step if pitch == 1 else settings[LANE_OUT]
-    adjoin = pieces.stride == 1 and element_out == element_bytes and step == pitch * element_bytes
-    runs, n_run = lane_runs(pitch, lanes, columns, adjoin)
-    again, run_out, along = rows, step, pieces.stride * pitch * size
-    column_step, row_step = pitch * size, 0
-    if runs == 1:  # all lines at once, each of them one run
-        again, runs = 1, rows
-        run_out, along, column_step, row_step = line_out, line_step, 0, size
-    if pitch > 1:
-        pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
+    element_out = axis.out_step if pitch == 1 else settings[LANE_OUT]
     plain = element_out == element_bytes
-    together = planes.count if plain else 1
+    adjoin = plain and axis.out_step == pitch * element_bytes and lines.step == pitch * size
+    layout = layout_of(tables, outputs, lines, adjoin)
+    column_step, row_step = pitch * size, 0
+    if layout.line_states == 0:  # a run is a line
+        column_step, row_step = 0, size
+    planes, runs, turns = outputs.planes, layout.runs, 1
+    if not plain:  # run by run, by way of scratch memory
+        planes, runs, turns = 1, 1, layout.runs
     doubtful = False
-    for turn in range(planes.count // together * again):
-        plane, again_row = split(turn, again)
-        to = target + plane * planes.out + again_row * line_out
-        line_at = line + plane * planes.line + again_row * line_step
-        scales = by_row + again_row * size
-        for r in range(1 if plain else runs):
+    for i in range(outputs.planes // planes * layout.lines):
+        plane, line = split(i, layout.lines)
+        to = target + plane * plane_out + line * layout.line_out
+        states = lines.address + plane * lines.plane_step + line * layout.line_states
+        for run in range(turns):
             unsure = _store_sums(
-                Destination(to if plain else spare, planes.out, run_out),
-                Runs(
-                    line=line_at + r * along,
-                    planes=together,
-                    plane_line=planes.line,
-                    count=runs if plain else 1,
-                    line_step=along,
-                    n=n_run,
-                    pieces=pieces,
+                Strided(to if plain else spare, plane_out, layout.run_out),
+                States(
+                    states + run * layout.run_states,
+                    lines.plane_step,
+                    layout.run_states,
+                    lines.pieces,
                 ),
+                Runs(planes, runs, layout.n),
                 RunDivisors(
-                    by_column + r * column_step, column_step, scales + r * row_step, row_step
+                    divisors.columns + run * column_step,
+                    column_step,
+                    divisors.rows + line * size + run * row_step,
+                    row_step,
                 ),
                 plain and settings[PAST] != 0,
                 kind,
                 exponent,
             )
             doubtful = doubtful or unsure
-            if not plain:
-                for i in range(n_run):
-                    copy_element(
-                        to + r * run_out + i * element_out, spare + i * element_bytes, kind
-                    )
+            for n in range(0 if plain else layout.n):
+                element = to + run * layout.run_out + n * element_out
+                copy_element(element, spare + n * element_bytes, kind)
     return doubtful
 
 
 @helper
 def counted_in_window(spatial, d, output):
     """Elements of a window along axis d that count in its divisor."""
-    axis = axis_of(spatial, d, COLUMNS)
-    return elements_between(spatial, d, output, axis[LOW], axis[HIGH])[1]
+    axis = spatial_axis(spatial, d)
+    return elements_between(spatial, d, output, axis.low, axis.high)[1]
 
 
 @helper
@@ -1720,7 +1862,7 @@ def divisor_of(spatial, axes, row):
     """The divisor of output position `row`, row-major in the first `axes` axes."""
     divisor = 1.0
     for d in range(axes - 1, -1, -1):
-        row, digit = split(row, axis_of(spatial, d, COLUMNS)[OUT_SIZE])
+        row, digit = split(row, spatial_axis(spatial, d).out_size)
         divisor *= counted_in_window(spatial, d, digit)
     return divisor
 
@@ -1731,10 +1873,10 @@ def set_divisors(spatial, d, line, first, count, pitch, kind):
 
     Those between the edges are alike, and set at once: averages of rows of several tiles take 0.25 to 0.5 of the time.
     """
-    axis = axis_of(spatial, d, COLUMNS)
-    begin = ceildiv(axis[LOW] + axis[PADDING], axis[STRIDE])
-    last = axis[HIGH] - 1 - (axis[WINDOW] - 1) * axis[DILATION] + axis[PADDING]
-    end = last // axis[STRIDE] + 1  # at most `begin` where there is none between them
+    axis = spatial_axis(spatial, d)
+    begin = ceildiv(axis.low + axis.padding, axis.stride)
+    last = axis.high - 1 - reach_of(axis) + axis.padding
+    end = last // axis.stride + 1  # at most `begin` where there is none between them
     size = pitch * state_size(kind)
     i = 0
     while i < count:
@@ -1944,8 +2086,9 @@ def _repeat(line, count, quotients, n, at, stride, window, pitch, kind):
 
 
 @helper
-def _give_rows(settings, spatial, buffers, part, planes, source, target, low, stop, kind):
+def _give_rows(tables, buffers, part, planes, source, target, low, stop, kind):
     """Store what the elements of a line get, in rows `low` to `stop` - 1 of each plane."""
+    settings, spatial = tables.settings, tables.spatial
     inner, pitch, size = settings[SPATIAL] - 1, settings[PITCH], state_size(kind)
     axis = axis_of(spatial, inner, COLUMNS)
     window, stride = axis[WINDOW], axis[STRIDE]
@@ -1961,7 +2104,7 @@ def _give_rows(settings, spatial, buffers, part, planes, source, target, low, st
         # Once: quotients come to the same places of each row, and nothing else is written to.
         clear_states(line, in_all, kind)
         adjoining = part.holders * pitch
-        added = Planes(planes.count, adjoining * size, planes.source, planes.out, 0, 0)
+        added = Planes(planes.count, adjoining * size, planes.source)
         quotients, places = doubled, planes.count * adjoining
     source += part.first * axis[STEP]
     held[HELD] = -1
@@ -1994,10 +2137,10 @@ def _give_rows(settings, spatial, buffers, part, planes, source, target, low, st
                     place = line + at * pitch * size
                     _spread_places(planes, place, doubled, part.holders, stride, pitch, kind)
                 finished, pieces = double_lines(doubled, rest, line, in_all, window, pitch, kind)
-        outputs, to = OutputBlock(1, part.count, part.lanes), target + row_out
-        write_lines(
-            settings, spatial, outputs, to, finished, planes, pieces, 0, 0, spare, kind, None
-        )
+        outputs = Outputs(planes.count, part.lanes, 1, part.count)
+        sums = Lines(finished, planes.line, planes.line, pitch * size, pieces)
+        no_divisors = LineDivisors(0, 0)
+        write_lines(tables, outputs, target + row_out, sums, no_divisors, spare, kind, None)
 
 
 def lines(dtype, width):
@@ -2012,7 +2155,8 @@ def lines(dtype, width):
 
     @entry
     def chunk(walk, x, out, _other, begin, end):
-        settings, batch, spatial = pool_tables(walk)
+        tables = tables_of(walk)
+        settings, batch, spatial = tables.settings, tables.batch, tables.spatial
         before, buffer = aligned(8 * HOLDER_COLUMNS * settings[SPATIAL]), settings[BUFFER]
         memory = allocate(before + settings[SCRATCH])
         line = memory + before
@@ -2033,7 +2177,7 @@ def lines(dtype, width):
         tiles, blocks = ceildiv(n, tile), ceildiv(rows, share)
         sets = plane_sets(settings, batch, settings[PLANES])
         batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
-        plane_x, plane_out = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT]
+        plane_x = batch_axis[BATCH_STEP]
         for item in range(begin, end):
             rest, column = split(item, tiles)
             number, low = split(rest, blocks)
@@ -2046,10 +2190,10 @@ def lines(dtype, width):
             last = least((start + window + count - 2) // stride, axis[OUT_SIZE] - 1)
             part = Line(count, several.lanes, start, first, most(last - first + 1, 0))
             line_bytes = (count + window - 1) * pitch * size
-            planes = Planes(several.count, line_bytes, plane_x, plane_out, 0, 0)
+            planes = Planes(several.count, line_bytes, plane_x)
             source, target = x + several.source, out + several.out + column * axis[OUT_STEP]
             stop = least(low + share, rows)
-            _give_rows(settings, spatial, buffers, part, planes, source, target, low, stop, kind)
+            _give_rows(tables, buffers, part, planes, source, target, low, stop, kind)
         if settings[PAST] != 0:
             drain_stores()
         release(memory)

@@ -22,7 +22,8 @@ from numba import _dynfunc, njit, types, version_info
 from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
 from numba.core import ir as numba_ir
 from numba.core.codegen import JITCodeLibrary
-from numba.core.imputils import lower_constant
+from numba.core.imputils import lower_constant, lower_getattr_generic
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
 
@@ -654,6 +655,51 @@ def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
     return table(table, types.int64, types.int64), codegen
 
 
+class _RowType(types.Type):
+    """A row of a table of integers, whose columns are the fields of a NamedTuple, each read where it is asked for."""
+
+    def __init__(self, row: Any) -> None:
+        self.fields = row._fields
+        super().__init__(row.__name__)
+
+
+register_model(_RowType)(models.OpaqueModel)
+
+
+def _fields_of(type_: Any) -> Any:
+    class Fields(AttributeTemplate):
+        key = type_
+
+        def generic_resolve(self, row: Any, name: str) -> Any:
+            return types.int64 if name in row.fields else None
+
+    return Fields
+
+
+infer_getattr(_fields_of(_RowType))
+
+
+@lower_getattr_generic(_RowType)
+def _field(_context: Any, builder: Any, row: Any, address: Any, name: str) -> Any:
+    integers = builder.bitcast(address, ir.IntType(64).as_pointer())
+    return builder.load(builder.gep(integers, [ir.IntType(64)(row.fields.index(name))]))
+
+
+def _row_reader(row: Any) -> Any:
+    """An intrinsic that finds row `d` of a table of integers, of whose columns it knows the names."""
+
+    @intrinsic
+    def find(_context: Any, table: Any, d: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            table, d = values
+            start = builder.gep(table, [builder.mul(d, d.type(len(row._fields)))])
+            return builder.bitcast(start, context.get_value_type(signature.return_type))
+
+        return _RowType(row)(table, types.int64), codegen
+
+    return find
+
+
 @inlined
 def product_of(table, rows, columns, column):
     """The product of one of so many columns of a table of integers, over its first rows."""
@@ -690,8 +736,19 @@ def rule_of(settings, at, lane, float_lane):
     return Rule(flip, nan_key, narrowed(settings[at + 2], float_lane))
 
 
-# Columns of a table, with a row for each axis, outermost first: its size, and what a step along it adds in the input,
-# the output and the other array (bytes), and to an index.
+class BatchAxis(NamedTuple):
+    """A row of such a table, which has one for each axis, outermost first: its size, and what a step along it adds."""
+
+    size: Any
+    step: Any  # bytes in the input, the output and the other array
+    out_step: Any
+    other_step: Any
+    weight: Any  # to an index
+
+
+batch_axis = _row_reader(BatchAxis)
+
+# The columns by number.
 BATCH_SIZE, BATCH_STEP, BATCH_OUT, BATCH_OTHER, BATCH_WEIGHT = 0, 1, 2, 3, 4
 BATCH_COLUMNS = 5
 
@@ -704,12 +761,12 @@ def offsets_of(table, axes, number):
     third = 0
     index = 0
     for d in range(axes - 1, -1, -1):
-        axis = axis_of(table, d, BATCH_COLUMNS)
-        number, digit = split(number, axis[BATCH_SIZE])
-        first += digit * axis[BATCH_STEP]
-        second += digit * axis[BATCH_OUT]
-        third += digit * axis[BATCH_OTHER]
-        index += digit * axis[BATCH_WEIGHT]
+        axis = batch_axis(table, d)
+        number, digit = split(number, axis.size)
+        first += digit * axis.step
+        second += digit * axis.out_step
+        third += digit * axis.other_step
+        index += digit * axis.weight
     return first, second, third, index
 
 
@@ -1330,47 +1387,47 @@ def _store_past(builder: Any, value: Any, start: Any, first: Any, few: Any, past
             _store_lanes(builder, value, start, first, None)
 
 
-class Planes(NamedTuple):
-    """Planes of an item, and the steps from one to the next: in bytes, but for `base`."""
+class Runs(NamedTuple):
+    """How many runs there are: so many of n elements or states each, in each of so many planes."""
 
+    planes: Any
     count: Any
-    line: Any
-    source: Any
-    out: Any
-    other: Any  # of indices or positions; 0 where there are none
-    base: Any  # of the first element's index
+    n: Any
 
 
-class Lines(NamedTuple):
-    """Alike lines of a plane, or places of one line, and the steps from one to the next."""
+class Strided(NamedTuple):
+    """Where runs are: the address of the first one, and the bytes from one plane and from one run to the next."""
 
-    place: Any  # where the first one's states are to be
-    source: Any
+    address: Any
+    plane_step: Any
+    run_step: Any
+
+
+class Source(NamedTuple):
+    """Runs of input elements, the first taps of windows: as Strided, and their positions."""
+
+    address: Any
+    plane_step: Any
+    run_step: Any
+    step: Any  # bytes from one element to the next, where they do not adjoin
     position: Any
+    run_weight: Any  # what is added to the position from one run, and from one element, to the next
+    weight: Any  # 0 or 1
+
+
+class Taps(NamedTuple):
+    """Further taps of windows that are joined at once: in two tables of int64, where they are from the first."""
+
+    offsets: Any
+    positions: Any  # twice these, as states have a bit below them
     count: Any
-    place_step: Any
-    source_step: Any
-    position_step: Any
-
-
-class Rows(NamedTuple):
-    """Rows of columns, one for each element of a window, from which states are joined."""
-
-    offsets: Any  # address of a table of int64: where they begin, from the line's source
-    positions: (
-        Any  # address of a table of int64: twice their positions, as states have a bit below them
-    )
-    count: Any
-    columns: Any
-    step: Any  # bytes from one column to the next, where they do not adjoin
-    along: Any  # what is added to the position from one column to the next, 0 or 1
+    fresh: Any  # none of the same windows are joined yet
 
 
 class Pieces(NamedTuple):
     """What states are yet to be joined of: so many, `step` states apart, the last of them `last` states from the first.
 
-    `stride`: states from one output to the next, one of NEAR_STEPS where outputs are stored; before, of planes side by
-    side, places.
+    `stride`: states from one output of a run to the next, one of NEAR_STEPS where outputs are stored.
     """
 
     stride: Any
@@ -1379,22 +1436,29 @@ class Pieces(NamedTuple):
     last: Any
 
 
-class Runs(NamedTuple):
-    """Planes of `count` runs of n outputs each, which are yet to be joined of pieces."""
+class States(NamedTuple):
+    """Runs of states that are yet to be joined of pieces: as Strided."""
 
-    line: Any
-    planes: Any
-    plane_line: Any  # bytes from one plane to the next
-    count: Any
-    line_step: Any  # bytes from one run to the next
-    n: Any
+    address: Any
+    plane_step: Any
+    run_step: Any
+    pieces: Any
+
+
+class Lines(NamedTuple):
+    """Lines of states of an item: where the first is, the bytes to the next plane, line and output, and the pieces."""
+
+    address: Any
+    plane_step: Any
+    line_step: Any
+    step: Any
     pieces: Any
 
 
 class Scratch(NamedTuple):
     """Scratch memory of a chunk: addresses, and a box as window_of fills it."""
 
-    offsets: Any  # of a window's elements but for the last axis, and twice their positions: two tables of int64
+    offsets: Any  # of taps, and twice their positions: two tables of int64
     positions: Any
     box: Any
     lines: Any  # of states, and buffers for as many
@@ -1402,14 +1466,6 @@ class Scratch(NamedTuple):
     rest: Any  # what does not fill a whole piece of a window; None but for sums
     divisors: Any  # of columns, then of rows; None but for sums
     spare: Any  # a run that is not yet stored
-
-
-class Destination(NamedTuple):
-    """Where runs of outputs go: the first one's address, and the bytes from one plane and from one run to the next."""
-
-    address: Any
-    plane_step: Any
-    run_step: Any
 
 
 class Indices(NamedTuple):
@@ -1456,37 +1512,38 @@ def clear_states(_context: Any, line: Any, n: Any, kind: Any) -> Any:
     return types.void(types.int64, types.int64, kind), codegen
 
 
-def _join_rows_of(
+def _join_taps_of(
     context: Any, builder: Any, signature: Any, values: Any, pool: PoolState, apart: bool
 ) -> None:
-    """See join_rows; `apart`: columns do not adjoin."""
-    planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
-    lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
-    rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
+    """See join_taps; `apart`: elements do not adjoin."""
+    target = Strided(*cgutils.unpack_tuple(builder, values[0]))
+    source = Source(*cgutils.unpack_tuple(builder, values[1]))
+    runs = Runs(*cgutils.unpack_tuple(builder, values[2]))
+    taps = Taps(*cgutils.unpack_tuple(builder, values[3]))
     i64 = ir.IntType(64)
     rule = pool.rule(builder, signature, values)
-    offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
+    offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in taps[:2])
     ahead, level = i64(AHEAD), 2
     if _zen(context) >= 5:
-        places = builder.icmp_signed("!=", rows.along, i64(0))
+        places = builder.icmp_signed("!=", source.weight, i64(0))
         ahead, level = builder.select(places, i64(_AHEAD_IN_ROW), ahead), 1
     whole = _vector(pool.type, WIDEST if pool.positions else 1)
     if pool.positions:
         low = ir.VectorType(_low(pool.type, pool.element), whole.count)
         numbers = ir.Constant(low, list(range(0, 2 * low.count, 2)))
-        along = _splat(builder, _resize(builder, rows.along, low.element), low)
-        steps = builder.mul(along, numbers)
-    fresh = builder.trunc(values[3], ir.IntType(1))
+        along = _splat(builder, _resize(builder, source.weight, low.element), low)
+        weights = builder.mul(along, numbers)
+    fresh = builder.trunc(taps.fresh, ir.IntType(1))
 
     def strip(
-        rounds: Any, vector: Any, plane: Any, number: Any, column: Any, done: Any, few: Any
+        rounds: Any, vector: Any, plane: Any, number: Any, first: Any, done: Any, few: Any
     ) -> None:
         narrow = ir.VectorType(pool.element, vector.count)
         held = _held(vector)
         best, padding = cgutils.alloca_once(builder, held), _padding_state(held)
         size = i64(pool.bytes)
-        steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
-        place = _place(builder, lines.place, *steps_to)
+        steps = (plane, target.plane_step), (number, target.run_step), (first, size)
+        place = _place(builder, target.address, *steps)
         if pool.sums:
             builder.store(padding, best)
         else:
@@ -1496,23 +1553,23 @@ def _join_rows_of(
                 lowest = _splat(builder, pool.lowest(builder, rule), vector)
                 begin = lowest if few is None else builder.select(few.mask, lowest, padding)
             builder.store(builder.select(fresh, begin, old), best)
-        step = rows.step if apart else i64(narrow.element.width // 8)
-        steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
-        first = _place(builder, lines.source, *steps_to)
+        step = source.step if apart else i64(narrow.element.width // 8)
+        steps = (plane, source.plane_step), (number, source.run_step), (first, step)
+        first_tap = _place(builder, source.address, *steps)
         start = None
         if pool.positions:
-            start = builder.add(lines.position, builder.mul(number, lines.position_step))
-            start = builder.add(start, builder.mul(column, rows.along))
+            start = builder.add(source.position, builder.mul(number, source.run_weight))
+            start = builder.add(start, builder.mul(first, source.weight))
             start = _inverted(builder, start, pool.type, pool.element)
-            start = builder.sub(_splat(builder, start, low), steps)
+            start = builder.sub(_splat(builder, start, low), weights)
 
-        def join_row(row: Any) -> None:
-            offset = builder.load(builder.gep(offsets, [row]))
-            pointer = builder.gep(first, [offset])
+        def join_tap(tap: Any) -> None:
+            offset = builder.load(builder.gep(offsets, [tap]))
+            pointer = builder.gep(first_tap, [offset])
             _prefetch(builder, builder.gep(pointer, [ahead]), level)
             where = None
             if pool.positions:
-                where = builder.load(builder.gep(positions, [row]))
+                where = builder.load(builder.gep(positions, [tap]))
                 where = _splat(builder, _resize(builder, where, low.element), low)
                 where = builder.sub(start, where)
             if apart:
@@ -1526,7 +1583,7 @@ def _join_rows_of(
                 state = _selected(builder, few.mask, state, padding)
             builder.store(_joined(builder, state, builder.load(best)), best)
 
-        _rounds(builder, rounds, join_row)
+        _rounds(builder, rounds, join_tap)
         found = builder.load(best)
         if not pool.sums:
             _store_states(builder, found, place)
@@ -1539,39 +1596,36 @@ def _join_rows_of(
                 more = _after(builder, done, builder.fadd(old, found), old)
                 _store(builder, more, place)
 
-    counts = planes.count, lines.count, rows.columns
-
     def strips(rounds: Any) -> None:
-        halves = not pool.positions and not apart  # `steps` are those of a whole vector
-        _runs(context, builder, whole, *counts, partial(strip, rounds), halves)
+        halves = not pool.positions and not apart  # `weights` are those of a whole vector
+        _runs(context, builder, whole, *runs, partial(strip, rounds), halves)
 
     if apart:
-        strips(rows.count)
+        strips(taps.count)
     else:
-        _by_count(builder, rows.count, strips)
+        _by_count(builder, taps.count, strips)
 
 
-def _joining_rows(apart: bool) -> Any:
-    """An intrinsic that joins rows of columns that adjoin, or of others."""
+def _joining_taps(apart: bool) -> Any:
+    """An intrinsic that joins taps of runs whose elements adjoin, or of others."""
 
     @intrinsic
     def join(
-        _context: Any, planes: Any, lines: Any, rows: Any, fresh: Any, kind: Any, rule: Any
+        _context: Any, target: Any, source: Any, runs: Any, taps: Any, kind: Any, rule: Any
     ) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            _join_rows_of(context, builder, signature, values, kind.state, apart)
+            _join_taps_of(context, builder, signature, values, kind.state, apart)
             return context.get_dummy_value()
 
-        return types.void(planes, lines, rows, types.boolean, kind, rule), codegen
+        return types.void(target, source, runs, taps, kind, rule), codegen
 
     return join
 
 
-# The joint state of each column over all rows, kept in a register meanwhile, for lines of planes. A line may be written
-# WIDEST registers further than its columns, with padding or with what stood there. `fresh`: its old states do not
-# count.
-join_rows = _joining_rows(apart=False)
-join_rows_apart = _joining_rows(apart=True)
+# Join runs of states, at a Strided, with those of all taps of a Source, kept in a register meanwhile. Of fresh taps the
+# old states do not count. A run may be written WIDEST registers further, with padding or with what stood there.
+join_taps = _joining_taps(apart=False)
+join_taps_apart = _joining_taps(apart=True)
 
 
 def _folded(
@@ -1634,24 +1688,21 @@ def fold_block(
     _context: Any,
     target: Any,
     source: Any,
-    planes: Any,
-    target_plane: Any,
-    source_plane: Any,
-    step: Any,
-    n: Any,
+    runs: Any,
     window: Any,
-    count: Any,
     kind: Any,
 ) -> Any:
-    """Join n states, a vector at least, of `window` rows from a row on, and of as many from `count` - 1 more rows on.
+    """Join `window` runs of n states, a vector at least, from each of the runs on, which are no more than `window`.
 
-    Rows are `step` bytes apart, planes the given bytes; count <= window. The last row of the first window is in all of
-    them: up to it rows are joined backwards, after it onwards, so that a window costs as much whatever it has.
+    Target and source are Strided, of runs as far apart. The last run of the first window is in all windows: up to it
+    runs are joined backwards, after it onwards, so that a window costs as much whatever it has.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        target, source, planes, target_plane, source_plane, step = values[:6]
-        n, window, count = values[6:9]
+        target = Strided(*cgutils.unpack_tuple(builder, values[0]))
+        source = Strided(*cgutils.unpack_tuple(builder, values[1]))
+        planes, count, n = cgutils.unpack_tuple(builder, values[2])
+        window = values[3]
         _prefer_small_code(builder)
         vector = _vector(kind.state.type)
         i64 = n.type
@@ -1661,11 +1712,11 @@ def fold_block(
         best = cgutils.alloca_once(builder, padding.type)
 
         def strip(plane: Any, first: Any) -> None:
-            rows = _place(builder, source, (plane, source_plane), (first, size))
-            windows = _place(builder, target, (plane, target_plane), (first, size))
+            rows = _place(builder, source.address, (plane, source.plane_step), (first, size))
+            windows = _place(builder, target.address, (plane, target.plane_step), (first, size))
 
             def place(start: Any, row: Any) -> Any:
-                return builder.gep(start, [builder.mul(row, step)])
+                return builder.gep(start, [builder.mul(row, source.run_step)])
 
             def join_row(row: Any) -> Any:
                 state = _load_states(builder, place(rows, row), vector)
@@ -1692,16 +1743,19 @@ def fold_block(
             strip(loop.index, _lesser(builder, begin, end))
         return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(*(i64,) * 9, kind), codegen
+    return types.void(target, source, runs, types.int64, kind), codegen
 
 
 def _fold_runs(
-    context: Any, builder: Any, vector: Any, runs: Any, run: Any, halves: bool = False
+    context: Any, builder: Any, vector: Any, values: Any, run: Any, halves: bool = False
 ) -> None:
-    """`run(plane, number, states, first, few)` for the folded states of strips of the runs; for `halves` see _runs."""
-    runs = Runs(*cgutils.unpack_tuple(builder, runs))
-    pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
+    """`run(plane, number, states, first, few)` for the folded states of strips of runs; for `halves` see _runs.
+
+    `values`: States and Runs.
+    """
+    states = States(*cgutils.unpack_tuple(builder, values[0]))
+    runs = Runs(*cgutils.unpack_tuple(builder, values[1]))
+    pieces = Pieces(*cgutils.unpack_tuple(builder, states.pieces))
     i64 = runs.n.type
     state_bytes = _width(vector) // 8
     size = i64(state_bytes)
@@ -1718,15 +1772,14 @@ def _fold_runs(
         few: Any,
     ) -> None:
         step = i64(stride * state_bytes)
-        steps = (plane, runs.plane_line), (number, runs.line_step), (first, step)
-        source = _place(builder, runs.line, *steps)
+        steps = (plane, states.plane_step), (number, states.run_step), (first, step)
+        source = _place(builder, states.address, *steps)
         joined = _folded(builder, source, stride, vector, (count, *shifts))
         places = list(range(0, stride * vector.count, stride))
         run(plane, number, _collected_states(builder, joined, places), first, few)
 
     def strips(stride: int, halves: bool, count: Any) -> None:
-        counts = runs.planes, runs.count, runs.n
-        _runs(context, builder, vector, *counts, partial(near, stride, count), halves)
+        _runs(context, builder, vector, *runs, partial(near, stride, count), halves)
 
     def by_stride(stride: Any) -> None:
         if stride in (1, 2):
@@ -1764,12 +1817,12 @@ def copy_element(_context: Any, target: Any, source: Any, kind: Any) -> Any:
 
 @intrinsic
 def store_elements(
-    _context: Any, destination: Any, runs: Any, past: Any, kind: Any, rule: Any
+    _context: Any, target: Any, states: Any, runs: Any, past: Any, kind: Any, rule: Any
 ) -> Any:
-    """Store the elements of runs of outputs at a Destination; if `past`, past the caches: see drain_stores."""
+    """Store the elements of runs of outputs at a Strided; if `past`, past the caches: see drain_stores."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        to, past = Destination(*cgutils.unpack_tuple(builder, values[0])), values[2]
+        to, past = Strided(*cgutils.unpack_tuple(builder, values[0])), values[3]
         order = _rule(builder, signature, values)
 
         def run(plane: Any, number: Any, joined: Any, first: Any, few: Any) -> None:
@@ -1777,10 +1830,10 @@ def store_elements(
             bits = _element_bits(builder, joined, order)
             _store_past(builder, bits, place, first, few, past)
 
-        _fold_runs(context, builder, _vector(kind.state.type), values[1], run, halves=True)
+        _fold_runs(context, builder, _vector(kind.state.type), values[1:3], run, halves=True)
         return context.get_dummy_value()
 
-    return types.void(destination, runs, types.boolean, kind, rule), codegen
+    return types.void(target, states, runs, types.boolean, kind, rule), codegen
 
 
 @intrinsic
@@ -1788,6 +1841,7 @@ def store_found(
     _context: Any,
     out: Any,
     indices_out: Any,
+    states: Any,
     runs: Any,
     indices: Any,
     blank: Any,
@@ -1803,10 +1857,10 @@ def store_found(
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         elements_wanted = signature.args[0] != types.none
-        out = Destination(*cgutils.unpack_tuple(builder, values[0])) if elements_wanted else None
-        indices_out = Destination(*cgutils.unpack_tuple(builder, values[1]))
-        base, plane_base, weight, size = Indices(*cgutils.unpack_tuple(builder, values[3]))
-        blank, past = values[4:6]
+        out = Strided(*cgutils.unpack_tuple(builder, values[0])) if elements_wanted else None
+        indices_out = Strided(*cgutils.unpack_tuple(builder, values[1]))
+        base, plane_base, weight, size = Indices(*cgutils.unpack_tuple(builder, values[4]))
+        blank, past = values[5:7]
         order = _rule(builder, signature, values)
         state_type, bits_type = kind.state.type, kind.state.element
         # The keys, and the positions, of two registers of wide states fill one: 0.86 to 0.95 of the time.
@@ -1869,11 +1923,140 @@ def store_found(
                 with otherwise:
                     store_indices(place, start, low, padding, first, few, ir.IntType(64))
 
-        _fold_runs(context, builder, vector, values[2], run)
+        _fold_runs(context, builder, vector, values[2:4], run)
         return _any(builder, builder.load(found))
 
-    args = (out, indices_out, runs, indices, blank, types.boolean, kind, rule)
+    args = (out, indices_out, states, runs, indices, blank, types.boolean, kind, rule)
     return types.boolean(*args), codegen
+
+
+class SpatialAxis(NamedTuple):
+    """A row of the table `spatial`, which has one for each axis that windows move along, outermost first."""
+
+    size: Any
+    out_size: Any
+    window: Any
+    stride: Any
+    dilation: Any
+    padding: Any
+    step: Any  # bytes in the input, the output and the other array
+    out_step: Any
+    other_step: Any
+    weight: Any  # positions
+    low: Any  # positions from low to high - 1 count in the divisor of an average
+    high: Any
+
+
+spatial_axis = _row_reader(SpatialAxis)
+
+# The columns of that table by number.
+SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
+STEP, OUT_STEP, OTHER_STEP, WEIGHT = 6, 7, 8, 9
+LOW, HIGH = 10, 11
+COLUMNS = 12
+# Columns of a box, with a row for each axis: how many elements of a window are inside the input, and from one to the
+# next the bytes and the positions.
+INSIDE, INSIDE_STEP, INSIDE_WEIGHT = 0, 1, 2
+BOX_COLUMNS = 3
+
+FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
+
+
+class Window(NamedTuple):
+    """A window in some axes: the elements of it that the input has."""
+
+    total: Any
+    offset: Any  # of the first
+    position: Any
+    out: Any  # offset of the window's output
+    other: Any  # in the other array
+
+
+class Stretch(NamedTuple):
+    """Outputs side by side along an axis, and the places that their windows span, of which the input may lack some."""
+
+    first: Any
+    count: Any
+    start: Any  # position of the first place, below 0 in the padding
+    low: Any  # places from low to high - 1 are in the input
+    high: Any
+
+
+@inlined
+def reach_of(axis):
+    """Positions from the first element of a window to its last."""
+    return (axis.window - 1) * axis.dilation
+
+
+@inlined
+def span_of(axis, count):
+    """How many places so many windows span."""
+    return (count - 1) * axis.stride + 1 + reach_of(axis)
+
+
+@inlined
+def stretch_of(axis, first, most_count):
+    """So many outputs from number `first` on, or as many as are left."""
+    count = least(most_count, axis.out_size - first)
+    start, span = first * axis.stride - axis.padding, span_of(axis, count)
+    low = least(most(-start, 0), span)
+    return Stretch(first, count, start, low, most(least(axis.size - start, span), low))
+
+
+@inlined
+def elements_between(spatial, d, output, low, high):
+    """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
+    axis = spatial_axis(spatial, d)
+    start = output * axis.stride - axis.padding
+    before, left = low - start, high - start
+    if axis.dilation == 1:
+        first = most(before, 0)
+        stop = least(axis.window, left)
+    else:
+        first = ceildiv(most(before, 0), axis.dilation)
+        stop = least(axis.window, ceildiv(most(left, 0), axis.dilation))
+    return first, most(stop - first, 0)
+
+
+@inlined
+def window_of(spatial, axes, row, box):
+    """The window of output position `row`, row-major in the first `axes` axes.
+
+    Fills the box.
+    """
+    total = 1
+    offset = 0
+    position = 0
+    out_offset = 0
+    other_offset = 0
+    for d in range(axes - 1, -1, -1):
+        axis = spatial_axis(spatial, d)
+        row, digit = split(row, axis.out_size)
+        first, count = elements_between(spatial, d, digit, FIRST_POSITION, axis.size)
+        start = digit * axis.stride - axis.padding + first * axis.dilation
+        total *= count
+        inside = axis_of(box, d, BOX_COLUMNS)
+        inside[INSIDE] = count
+        inside[INSIDE_STEP] = axis.dilation * axis.step
+        inside[INSIDE_WEIGHT] = axis.dilation * axis.weight
+        offset += start * axis.step
+        position += start * axis.weight
+        out_offset += digit * axis.out_step
+        other_offset += digit * axis.other_step
+    return Window(total, offset, position, out_offset, other_offset)
+
+
+@inlined
+def element_at(box, axes, number):
+    """Input offset and position of a window's element, counted from the first inside."""
+    offset = 0
+    position = 0
+    for d in range(axes - 1, -1, -1):
+        inside = axis_of(box, d, BOX_COLUMNS)
+        number, digit = split(number, inside[INSIDE])
+        offset += digit * inside[INSIDE_STEP]
+        position += digit * inside[INSIDE_WEIGHT]
+    return offset, position
 
 
 # A walk by lines, by packed or transposed planes or window by window is made of these settings, then two tables of
@@ -1924,88 +2107,74 @@ def pool_tables(walk):
     return settings, integers(batch), integers(batch + 8 * BATCH_COLUMNS * settings[BATCH])
 
 
-FLOAT_BITS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
+class Tables(NamedTuple):
+    """What a walk is made of, with the axes that most is about."""
+
+    settings: Any
+    batch: Any
+    spatial: Any
+    planes: Any  # the innermost of the batch axes
+    rows: Any  # the spatial axis from one row to the next, the last but one, and the one along rows, the last
+    columns: Any
 
 
-# Columns of the table `spatial`, with a row for each axis that windows move along, outermost first.
-SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
-STEP, OUT_STEP, OTHER_STEP, WEIGHT = 6, 7, 8, 9  # bytes in input, output and other array; positions
-LOW, HIGH = 10, 11  # positions from low to high - 1 count in the divisor of an average
-COLUMNS = 12
-# Columns of a box, with a row for each axis: how many elements of a window are inside the input, and from one to the
-# next the bytes and the positions.
-INSIDE, INSIDE_STEP, INSIDE_WEIGHT = 0, 1, 2
-BOX_COLUMNS = 3
-
-FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
+@helper
+def tables_of(walk):
+    settings, batch, spatial = pool_tables(walk)
+    inner = settings[SPATIAL] - 1
+    planes = batch_axis(batch, settings[BATCH] - 1)
+    rows, columns = spatial_axis(spatial, inner - 1), spatial_axis(spatial, inner)
+    return Tables(settings, batch, spatial, planes, rows, columns)
 
 
-class Window(NamedTuple):
-    """A window in some axes: the elements of it that the input has."""
+class Outputs(NamedTuple):
+    """How many outputs are stored: planes, lanes that stand side by side, rows and columns."""
 
-    total: Any
-    offset: Any  # of the first
-    position: Any
-    out: Any  # offset of the window's output
-    other: Any  # in the other array
-
-
-@inlined
-def elements_between(spatial, d, output, low, high):
-    """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
-    axis = axis_of(spatial, d, COLUMNS)
-    start = output * axis[STRIDE] - axis[PADDING]
-    dilation, window = axis[DILATION], axis[WINDOW]
-    before, left = low - start, high - start
-    if dilation == 1:
-        first = most(before, 0)
-        stop = least(window, left)
-    else:
-        first = ceildiv(most(before, 0), dilation)
-        stop = least(window, ceildiv(most(left, 0), dilation))
-    return first, most(stop - first, 0)
+    planes: Any
+    lanes: Any
+    rows: Any
+    columns: Any
 
 
-@inlined
-def window_of(spatial, axes, row, box):
-    """The window of output position `row`, row-major in the first `axes` axes.
+class Layout(NamedTuple):
+    """Lines one by one, all runs of one at once; or all lines at once, each of which is a run of n outputs.
 
-    Fills the box.
+    With the bytes from one line, and from one run, to the next: of states, outputs, and in the other array.
     """
-    total = 1
-    offset = 0
-    position = 0
-    out_offset = 0
-    other_offset = 0
-    for d in range(axes - 1, -1, -1):
-        axis = axis_of(spatial, d, COLUMNS)
-        dilation = axis[DILATION]
-        row, digit = split(row, axis[OUT_SIZE])
-        first, count = elements_between(spatial, d, digit, FIRST_POSITION, axis[SIZE])
-        start = digit * axis[STRIDE] - axis[PADDING] + first * dilation
-        total *= count
-        inside = axis_of(box, d, BOX_COLUMNS)
-        inside[INSIDE] = count
-        inside[INSIDE_STEP] = dilation * axis[STEP]
-        inside[INSIDE_WEIGHT] = dilation * axis[WEIGHT]
-        offset += start * axis[STEP]
-        position += start * axis[WEIGHT]
-        out_offset += digit * axis[OUT_STEP]
-        other_offset += digit * axis[OTHER_STEP]
-    return Window(total, offset, position, out_offset, other_offset)
+
+    lines: Any
+    line_states: Any
+    line_out: Any
+    line_other: Any
+    runs: Any
+    run_states: Any
+    run_out: Any
+    run_other: Any
+    n: Any
 
 
-@inlined
-def element_at(box, axes, number):
-    """Input offset and position of a window's element, counted from the first inside."""
-    offset = 0
-    position = 0
-    for d in range(axes - 1, -1, -1):
-        inside = axis_of(box, d, BOX_COLUMNS)
-        number, digit = split(number, inside[INSIDE])
-        offset += digit * inside[INSIDE_STEP]
-        position += digit * inside[INSIDE_WEIGHT]
-    return offset, position
+@helper
+def layout_of(tables, outputs, lines, adjoin):
+    """See Layout; `adjoin`: the lanes of an output adjoin those of the next, in the line and in the output."""
+    rows, columns, step = tables.rows, tables.columns, lines.line_step
+    runs, n = lane_runs(tables.settings[PITCH], outputs.lanes, outputs.columns, adjoin)
+    if runs == 1:
+        out, other = rows.out_step, rows.other_step
+        return Layout(1, 0, 0, 0, outputs.rows, step, out, other, n)
+    return Layout(
+        outputs.rows,
+        step,
+        rows.out_step,
+        rows.other_step,
+        runs,
+        lines.step,
+        columns.out_step,
+        columns.other_step,
+        n,
+    )
+
+
+FLOAT_BITS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
 
 
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
@@ -2055,70 +2224,60 @@ def double_lines(target, rest, source, n, window, unit, kind):
 
 
 @helper
-def _fold_blocks(settings, axis, folded, doubled, several, some, plane_states, low, high, kind):
-    """As fold_window_rows, block by block of windows that have a row in common, to lines at `doubled`.
+def _fold_blocks(tables, scratch, item, lines, kind):
+    """As fold_window_rows, block by block of windows that have a row in common, to lines at scratch.doubled.
 
-    A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
+    A line has a vector at least: what is written of one behind its columns is padding, of the next line before its
+    columns, too.
     """
-    size = state_size(kind)
-    line = settings[LINE] * size
-    window, dilation = axis[WINDOW], axis[DILATION]
-    clear_states(doubled, several * some * settings[LINE], kind)
-    for first in range(dilation):
-        for row in range(first, some, window * dilation):
-            at = row * line + low * size
+    axis, pitch, size = tables.rows, tables.settings[PITCH], state_size(kind)
+    planes, rows, columns, line = item.planes.count, item.rows.count, item.columns, lines.line_step
+    clear_states(scratch.doubled, planes * rows * tables.settings[LINE], kind)
+    n = most((columns.high - columns.low) * pitch, VECTOR_BYTES // size)
+    for first in range(axis.dilation):
+        for row in range(first, rows, axis.window * axis.dilation):
+            at = row * line + columns.low * pitch * size
+            count = least(axis.window, ceildiv(rows - row, axis.dilation))
             fold_block(
-                doubled + at,
-                folded + at,
-                several,
-                some * line,
-                plane_states * size,
-                dilation * line,
-                most(high - low, VECTOR_BYTES // size),
-                window,
-                least(window, ceildiv(some - row, dilation)),
+                Strided(scratch.doubled + at, rows * line, axis.dilation * line),
+                Strided(lines.address + at, lines.plane_step, axis.dilation * line),
+                Runs(planes, count, n),
+                axis.window,
                 kind,
             )
 
 
 @helper
-def fold_window_rows(settings, axis, scratch, several, some, plane_states, low, high, kind):
-    """Fold the lines of the input's rows, of `several` planes, to lines of `some` rows of windows.
-
-    In a line the states from `low` to `high` - 1 are not padding. Returns where the new lines are: over the old ones,
-    or in the other buffer.
-    """
-    folded, doubled, rest = scratch.lines, scratch.doubled, scratch.rest
-    size, line = state_size(kind), settings[LINE]
-    window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
-    by_blocks = stride == 1 and window >= _BLOCK_WINDOW and line * size >= VECTOR_BYTES
-    if rest is not None:
+def fold_window_rows(tables, scratch, item, lines, kind):
+    """Fold lines, one for each row of the input, to one for each row of windows: over the old ones, or at doubled."""
+    axis, n, size = tables.rows, tables.settings[LINE], state_size(kind)
+    planes, rows, line = item.planes.count, item.rows.count, lines.line_step
+    by_blocks = axis.stride == 1 and axis.window >= _BLOCK_WINDOW and line >= VECTOR_BYTES
+    if scratch.rest is not None:
         # Rows are added one by one: of sums no wider than elements the error would grow with the window. In float32
         # that of 4096 rows is below half the last place of 16 bits.
         by_blocks = by_blocks and size > element_size(kind)
+    target = scratch.doubled
     if by_blocks:
-        _fold_blocks(settings, axis, folded, doubled, several, some, plane_states, low, high, kind)
-        return doubled
-    source, pieces = double_lines(
-        doubled, rest, folded, several * plane_states, window, dilation * line, kind
-    )
-    # Rows that move together. In place only if the vector more that is written is not read later.
-    alike = some if stride == 1 else 1
-    in_place = alike == some and (window - 1) * dilation * line * size >= VECTOR_BYTES
-    target = doubled
-    if source == doubled and not in_place:
-        target = folded
-    for i in range(several * some // alike):
-        plane, row = split(i * alike, some)
-        row *= stride
-        fold_line(
-            target + i * alike * line * size,
-            source + (plane * plane_states + row * line) * size,
-            alike * line,
-            pieces,
+        _fold_blocks(tables, scratch, item, lines, kind)
+    else:
+        source, pieces = double_lines(
+            scratch.doubled,
+            scratch.rest,
+            lines.address,
+            planes * (lines.plane_step // size),
+            axis.window,
+            axis.dilation * n,
             kind,
         )
-    return target
+        if source == scratch.doubled:
+            target = lines.address
+        alike = rows if axis.stride == 1 else 1  # of windows, that move together
+        for i in range(planes * rows // alike):
+            plane, row = split(i * alike, rows)
+            place = source + plane * lines.plane_step + row * axis.stride * line
+            fold_line(target + i * alike * line, place, alike * n, pieces, kind)
+    return Lines(target, rows * line, line, lines.step, lines.pieces)
 
 
 UNROLLED = 8  # vectors of a long row: 4 are slower beyond the cache (1.1 times), for float32
@@ -2755,7 +2914,7 @@ class Positions(NamedTuple):
     plane_step: Any
 
 
-class States(NamedTuple):
+class Buffer(NamedTuple):
     """Vectors of states: where the first ones of all positions stand, and the bytes to the second ones."""
 
     address: Any
@@ -3021,8 +3180,8 @@ def transposed_chunk(kind, read_rule, store):
         before = aligned((share + 1) * tile * state_size(kind)) if divided else 0
         part = settings[TRANSPOSED_BYTES]
         divisors = allocate(before + 2 * parts * part)
-        first = States(divisors + before, part)
-        second = States(first.address + parts * part, part)
+        first = Buffer(divisors + before, part)
+        second = Buffer(first.address + parts * part, part)
         plane_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         planes, step = plane_axis[BATCH_SIZE], plane_axis[BATCH_STEP]
         out_step = plane_axis[BATCH_OUT]
@@ -3089,193 +3248,164 @@ def transposed_chunk(kind, read_rule, store):
     return chunk
 
 
-TABLE = 256  # rows of a window whose offsets are in a table
+TABLE = 256  # taps whose offsets are in a table
 
 
-class LineRows(NamedTuple):
-    """Rows of the input, or of the padding, at which an item's lines begin."""
+class Item(NamedTuple):
+    """Outputs of several planes: so many rows and columns, for one window in the other axes."""
 
-    first: Any
-    count: Any
-    stride: Any
-
-
-class Span(NamedTuple):
-    """A line along the last axis: the position where it begins, and which of its places the input has."""
-
-    start: Any
-    low: Any
-    high: Any
-
-
-class Outputs(NamedTuple):
-    """Which outputs an item has, of each of its planes, and how they differ from those of the item before."""
-
-    outer: Any  # position in all spatial axes but the last two
-    row: Any  # the first of the last axis but one
-    rows: Any
-    column: Any  # the first of the last axis
-    columns: Any
-    lanes: Any  # places of the batch axis that stand side by side
-    new_column: Any  # they are in other columns
-    new_place: Any  # in other columns or rows
-
-
-class Places(NamedTuple):
-    """Where an item's first plane is: addresses, an index, and the position from which positions are counted."""
-
-    source: Any  # of the plane
-    out: Any  # of the item's first output
-    other: Any  # of its index or position; of norms, of the doubt that all items share
-    base: Any  # index of the plane's first element
-    origin: Any
+    planes: PlaneSet
+    outer: Any  # number of that window
+    rows: Stretch
+    columns: Stretch
+    source: Any  # address of the first plane
+    out: Any  # of its first output
+    other: Any  # of that one's index or position; of norms, of the doubt that all items share
+    origin: Any  # the position in a plane from which those of states are counted
+    new_columns: Any  # they are others than those of the item before
+    new_outputs: Any  # so are columns or rows
 
 
 @inlined
-def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
-    """Table the offsets, and twice the positions, of `count` elements of a window in all axes but the last.
+def _fill_taps(tables, scratch, window, first, count):
+    """Fill the tables of `count` taps, from number `first` on, of a window in all axes but the last.
 
-    The first one has the number `first`. The last but one of the axes goes slowest, so that a window which padding cuts
-    along it has a part of the table. In the `axes` before that a window has `total` elements.
+    `window` is the one in all axes but the last two. Along the last but one they go slowest, so that a window which
+    padding cuts there has a part of the table.
     """
-    axis = axis_of(spatial, axes, COLUMNS)
-    row_step, row_weight = axis[DILATION] * axis[STEP], axis[DILATION] * axis[WEIGHT]
-    for r in range(count):
-        row, number = split(first + r, total)
-        offset, position = element_at(box, axes, number)
-        place = 2 * (position + row * row_weight)
-        store_integer(np.int64(0), offsets + r * 8, offset + row * row_step)
-        store_integer(np.int64(0), positions + r * 8, place)
+    axis = tables.rows
+    row_step, row_weight = axis.dilation * axis.step, axis.dilation * axis.weight
+    for i in range(count):
+        row, number = split(first + i, window.total)
+        offset, position = element_at(scratch.box, tables.settings[SPATIAL] - 2, number)
+        twice = 2 * (position + row * row_weight)
+        store_integer(np.int64(0), scratch.offsets + i * 8, offset + row * row_step)
+        store_integer(np.int64(0), scratch.positions + i * 8, twice)
 
 
 @inlined
-def _rows_inside(axis, row, total, tall, lines):
-    """Of the rows of a window from `row` on (`tall`: of this row alone) those that the input has.
+def _outer_window(tables, scratch, outer):
+    """The window in all axes but the last two, whose taps are in the tables now, and how many taps a line has."""
+    window = window_of(tables.spatial, tables.settings[SPATIAL] - 2, outer, scratch.box)
+    taps = window.total  # of a line, where padding cuts none
+    if tables.settings[TALL] == 0:
+        taps *= tables.rows.window
+    _fill_taps(
+        tables, scratch, window, np.int64(0), least(taps, TABLE)
+    )  # 0 would make another version
+    return window, taps
 
-    Returns the first, the number of elements in all of them, and how many lines, up to `lines`, have as many.
+
+@inlined
+def _rows_of_lines(tables, count):
+    """How many lines `count` rows of windows get in each plane, and how many rows of the input they are apart."""
+    axis = tables.rows
+    if tables.settings[TALL] != 0:
+        return span_of(axis, count), 1
+    return count, axis.stride
+
+
+@inlined
+def _taps_inside(tables, window, row, lines):
+    """Of a line's taps, the first of which is in row `row` of the input, or before it, those that the input has.
+
+    Returns the first row of them, how many there are, and how many lines, up to `lines`, have as many.
     """
-    size, dilation, stride = axis[SIZE], axis[DILATION], axis[STRIDE]
-    reach = (axis[WINDOW] - 1) * dilation
-    if tall:
+    axis = tables.rows
+    reach, total = reach_of(axis), window.total
+    if tables.settings[TALL] != 0:
         if row < 0:
             return row, 0, least(-row, lines)
-        if row < size:
-            return row, total, least(size - row, lines)
+        if row < axis.size:
+            return row, total, least(axis.size - row, lines)
         return row, 0, lines
-    if total > 0 and row >= 0 and row + reach < size:
-        return row, total * axis[WINDOW], least((size - 1 - reach - row) // stride + 1, lines)
-    cut = ceildiv(most(-row, 0), dilation)
-    stop = axis[WINDOW]
-    if row + reach >= size:
-        stop = ceildiv(most(size - row, 0), dilation)
-    return row + cut * dilation, most(stop - cut, 0) * total, 1
-
-
-@helper
-def _clear_ends(lines, count, low, high, line, share, plane_states, kind):
-    """Set the states before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
-    size = state_size(kind)
-    for i in range(count):
-        plane, row = split(i, share)
-        place = lines + (plane * plane_states + row * line) * size
-        clear_states(place, low, kind)
-        clear_states(place + high * size, line - high, kind)
-
-
-@helper
-def _join_apart(planes, lines, rows, fresh, kind, rule):
-    """As join_rows_apart, in a function of its own: amid the chunk others take up to 1.1 times as long."""
-    join_rows_apart(planes, lines, rows, fresh, kind, rule)
-
-
-@inlined
-def _join_all_rows(settings, spatial, box, total, table, planes, lines, rows, block, kind, rule):
-    """Join rows, also more of them than their tables hold."""
-    apart = settings[PITCH] == 1 and rows.step != element_size(kind)
-    joined = np.int64(0)
-    while joined < rows.count:
-        more = least(rows.count - joined, TABLE)
-        if table > TABLE:
-            axes = settings[SPATIAL] - 2
-            _fill_tables(box, spatial, axes, total, joined, more, rows.offsets, rows.positions)
-        done = np.int64(0)
-        while done < more:
-            some = least(more - done, block)
-            at = done * 8
-            part = Rows(
-                rows.offsets + at,
-                rows.positions + at,
-                some,
-                rows.columns,
-                rows.step,
-                rows.along,
-            )
-            fresh = joined == 0
-            if apart:
-                _join_apart(planes, lines, part, fresh, kind, rule)
-            else:
-                join_rows(planes, lines, part, fresh, kind, rule)
-            done += some
-            joined += some
-
-
-@inlined
-def _make_lines(
-    settings,
-    spatial,
-    window,
-    table,
-    line_rows,
-    span,
-    lanes,
-    source,
-    planes,
-    scratch,
-    block,
-    kind,
-    rule,
-):
-    """Make the lines of an item's planes: alike lines at once, or the runs of one line."""
-    inner = settings[SPATIAL] - 1
-    size, element_bytes = state_size(kind), element_size(kind)
-    pitch, line, tall = settings[PITCH], settings[LINE] * size, settings[TALL] != 0
-    step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
-    row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
-    places = span.high - span.low
-    # Of each row of the input. Positions of places count up, those of lanes do not.
-    adjoin = settings[INDEX_BYTES] == 0 and step == pitch * element_bytes
-    runs, n = lane_runs(pitch, lanes, places, adjoin)
-    along = 1 if pitch == 1 else 0
-    source += window.offset + (span.start + span.low) * step
-    # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.
-    done = 0 if places > 0 else line_rows.count
-    while done < line_rows.count:
-        row, inside, alike = _rows_inside(
-            row_axis,
-            line_rows.first + done * line_rows.stride,
-            window.total,
-            tall,
-            line_rows.count - done,
+    if total > 0 and row >= 0 and row + reach < axis.size:
+        return (
+            row,
+            total * axis.window,
+            least((axis.size - 1 - reach - row) // axis.stride + 1, lines),
         )
-        count, place_step = alike, line
-        source_step, position_step = line_rows.stride * row_step, line_rows.stride * row_weight
+    cut = ceildiv(most(-row, 0), axis.dilation)
+    stop = axis.window
+    if row + reach >= axis.size:
+        stop = ceildiv(most(axis.size - row, 0), axis.dilation)
+    return row + cut * axis.dilation, most(stop - cut, 0) * total, 1
+
+
+@helper
+def _join_apart(target, source, runs, taps, kind, rule):
+    """As join_taps_apart, in a function of its own: amid the chunk others take up to 1.1 times as long."""
+    join_taps_apart(target, source, runs, taps, kind, rule)
+
+
+@inlined
+def _join_all_taps(
+    tables, scratch, window, most_taps, count, target, source, runs, block, kind, rule
+):
+    """Join `count` of so many taps at most, `block` at once; of more than their tables hold, part by part."""
+    apart = tables.settings[PITCH] == 1 and source.step != element_size(kind)
+    joined = np.int64(0)
+    while joined < count:
+        filled = least(count - joined, TABLE)
+        if most_taps > TABLE:
+            _fill_taps(tables, scratch, window, joined, filled)
+        for at in range(0, filled, block):
+            taps = Taps(
+                scratch.offsets + at * 8,
+                scratch.positions + at * 8,
+                least(filled - at, block),
+                joined + at == 0,
+            )
+            if apart:
+                _join_apart(target, source, runs, taps, kind, rule)
+            else:
+                join_taps(target, source, runs, taps, kind, rule)
+        joined += filled
+
+
+@inlined
+def _make_lines(tables, scratch, window, most_taps, item, lines, block, kind, rule):
+    """Join the taps of each line of an item: of alike lines at once, or of the runs of one line."""
+    settings, size, element_bytes = tables.settings, state_size(kind), element_size(kind)
+    pitch, planes, columns = settings[PITCH], item.planes, item.columns
+    rows, axis = tables.rows, tables.columns
+    count, stride = _rows_of_lines(tables, item.rows.count)
+    places = columns.high - columns.low
+    # Of each row of the input. Positions of places count up, those of lanes do not.
+    adjoin = settings[INDEX_BYTES] == 0 and axis.step == pitch * element_bytes
+    runs, n = lane_runs(pitch, planes.lanes, places, adjoin)
+    weight = 1 if pitch == 1 else 0
+    source = item.source + window.offset + (columns.start + columns.low) * axis.step
+    target = lines.address + columns.low * pitch * size
+    # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.
+    done = 0 if places > 0 else count
+    while done < count:
+        row, taps, alike = _taps_inside(
+            tables, window, item.rows.start + done * stride, count - done
+        )
+        line = target + done * lines.line_step
+        for p in range(planes.count if taps == 0 and settings[TALL] == 0 else 0):
+            clear_states(line + p * lines.plane_step, places * pitch, kind)
+        first, position = source + row * rows.step, (row - most(item.rows.start, 0)) * rows.weight
+        run_count, run_step = alike, lines.line_step
+        source_step, run_weight = stride * rows.step, stride * rows.weight
         if runs != 1:
-            alike, count = 1, runs
-            place_step, source_step, position_step = pitch * size, step, 1
-        place = scratch.lines + done * line + span.low * pitch * size
-        position = (row - most(line_rows.first, 0)) * row_weight
-        start = source + row * row_step
-        for p in range(planes.count if inside == 0 and not tall else 0):
-            clear_states(place + p * planes.line, places * pitch, kind)
-        _join_all_rows(
-            settings,
-            spatial,
-            scratch.box,
-            window.total,
-            table,
-            planes,
-            Lines(place, start, position, count, place_step, source_step, position_step),
-            Rows(scratch.offsets, scratch.positions, inside, n, step, along),
+            run_count, run_step, source_step, run_weight, alike = (
+                runs,
+                pitch * size,
+                axis.step,
+                1,
+                1,
+            )
+        _join_all_taps(
+            tables,
+            scratch,
+            window,
+            most_taps,
+            taps,
+            Strided(line, lines.plane_step, run_step),
+            Source(first, tables.planes.step, source_step, axis.step, position, run_weight, weight),
+            Runs(planes.count, run_count, n),
             block,
             kind,
             rule,
@@ -3284,83 +3414,44 @@ def _make_lines(
 
 
 @helper
-def _thin(lines, count, line, n, stride, kind):
-    """Move every `stride`-th state of so many lines, `line` bytes apart, to their begins: n of each."""
-    size = state_size(kind)
-    for _ in range(count):
-        for i in range(n):
-            copy_state(lines + i * size, lines + i * stride * size, kind)
-        lines += line
-
-
-@inlined
-def _span_of(axis, column, count):
-    """The line of so many outputs from `column` on."""
-    start = column * axis[STRIDE] - axis[PADDING]
-    length = (count - 1) * axis[STRIDE] + 1 + (axis[WINDOW] - 1) * axis[DILATION]
-    low = least(most(-start, 0), length)
-    return Span(start, low, most(least(axis[SIZE] - start, length), low))
-
-
-@inlined
-def _outer_window(settings, spatial, row, scratch):
-    """The window in all axes but the last two, in the tables too, and how many elements make a state, unless cut."""
-    outer_axes = settings[SPATIAL] - 2
-    window = window_of(spatial, outer_axes, row, scratch.box)
-    table = window.total
-    if settings[TALL] == 0:
-        table *= axis_of(spatial, outer_axes, COLUMNS)[WINDOW]
-    _fill_tables(
-        scratch.box,
-        spatial,
-        outer_axes,
-        window.total,
-        np.int64(0),  # not a literal, which would make another version
-        least(table, TABLE),
-        scratch.offsets,
-        scratch.positions,
-    )
-    return window, table
+def _clear_ends(tables, columns, lines, planes, rows, kind):
+    """Set the states that are not in the input's columns to padding, in so many lines of each plane."""
+    size, pitch, n = state_size(kind), tables.settings[PITCH], tables.settings[LINE]
+    low, high = columns.low * pitch, columns.high * pitch
+    for i in range(planes * rows):
+        plane, row = split(i, rows)
+        line = lines.address + plane * lines.plane_step + row * lines.line_step
+        clear_states(line, low, kind)
+        clear_states(line + high * size, n - high, kind)
 
 
 @helper
-def _join_along(settings, axis, scratch, lines, planes, rows, columns, kind):
-    """Join lines of whole windows' rows along the last axis: where they are then, and what pieces are left."""
-    size, pitch, stride = state_size(kind), settings[PITCH], axis[STRIDE]
-    in_all = planes.count * (planes.line // size)
-    lines, pieces = double_lines(
-        scratch.doubled, scratch.rest, lines, in_all, axis[WINDOW], axis[DILATION] * pitch, kind
+def _thin(line, n, stride, kind):
+    """Move every `stride`-th state of a line to its begin: n of them."""
+    size = state_size(kind)
+    for i in range(n):
+        copy_state(line + i * size, line + i * stride * size, kind)
+
+
+@helper
+def _join_columns(tables, scratch, item, lines, kind):
+    """Join lines of windows' rows along the last axis, but for some pieces."""
+    axis, size, pitch = tables.columns, state_size(kind), tables.settings[PITCH]
+    planes = item.planes.count
+    n = planes * (lines.plane_step // size)
+    source, pieces = double_lines(
+        scratch.doubled, scratch.rest, lines.address, n, axis.window, axis.dilation * pitch, kind
     )
-    if pitch > 1 or stride <= NEAR_STRIDE:
-        return lines, Pieces(stride, pieces.count, pieces.step, pieces.last)
-    reach = (axis[WINDOW] - 1) * axis[DILATION]
-    fold_line(scratch.doubled, lines, in_all - reach, pieces, kind)
-    for p in range(planes.count):
-        place = scratch.doubled + p * planes.line
-        _thin(place, rows, settings[LINE] * size, columns, stride, kind)
-    return scratch.doubled, Pieces(1, 1, 0, 0)
-
-
-@inlined
-def _line_rows(axis, first, rows, tall):
-    """Where the lines of so many rows of outputs begin: one for each or, if `tall`, for each row that windows have."""
-    stride = axis[STRIDE]
-    begin = first * stride - axis[PADDING]
-    if tall:
-        reach = (axis[WINDOW] - 1) * axis[DILATION]
-        return LineRows(begin, (rows - 1) * stride + 1 + reach, 1)
-    return LineRows(begin, rows, stride)
-
-
-@inlined
-def _item_places(several, window, outputs, line_rows, span, row_axis, axis, x, out, other):
-    """Where the first of an item's planes is, in the three arrays."""
-    to = out + several.out + window.out
-    to += outputs.row * row_axis[OUT_STEP] + outputs.column * axis[OUT_STEP]
-    other_to = other + several.other + window.other
-    other_to += outputs.row * row_axis[OTHER_STEP] + outputs.column * axis[OTHER_STEP]
-    origin = window.position + most(line_rows.first, 0) * row_axis[WEIGHT] + span.start + span.low
-    return Places(x + several.source, to, other_to, several.base, origin)
+    stride = 1 if pitch > 1 else axis.stride
+    pieces = Pieces(stride, pieces.count, pieces.step, pieces.last)
+    if stride > NEAR_STRIDE:
+        fold_line(scratch.doubled, source, n - reach_of(axis), pieces, kind)
+        source, pieces = scratch.doubled, Pieces(1, 1, 0, 0)
+        for i in range(planes * item.rows.count):
+            plane, row = split(i, item.rows.count)
+            line = source + plane * lines.plane_step + row * lines.line_step
+            _thin(line, item.columns.count, stride, kind)
+    return Lines(source, lines.plane_step, lines.line_step, axis.stride * pitch * size, pieces)
 
 
 def line_chunk(kind, read_rule, block, store):
@@ -3368,7 +3459,7 @@ def line_chunk(kind, read_rule, block, store):
 
     Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
     Positions are counted from an item's first element. `read_rule(settings)` returns what states are made by, of
-    `block` rows of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs,
+    `block` taps of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs,
     and to the other array indices or positions of the greatest, or that a norm is in doubt; for averages there is none.
     """
     sums = kind.sums
@@ -3377,98 +3468,84 @@ def line_chunk(kind, read_rule, block, store):
     @entry
     def chunk(walk, x, out, other, begin, end):
         prefer_small_code()
-        settings, batch, spatial = pool_tables(walk)
+        tables = tables_of(walk)
+        settings = tables.settings
         rule = read_rule(settings)
         buffer = settings[BUFFER]
         before = aligned(8 * (2 * TABLE + BOX_COLUMNS * settings[SPATIAL]))
         memory = allocate(before + settings[SCRATCH])
-        lines = memory + before
+        lines_at = memory + before
         scratch = Scratch(
             offsets=memory,
             positions=memory + 8 * TABLE,
             box=integers(memory + 16 * TABLE),
-            lines=lines,
-            doubled=lines + buffer,
-            rest=lines + 2 * buffer if sums else None,
-            divisors=lines + 3 * buffer if sums else None,
-            spare=lines + buffers * buffer,
+            lines=lines_at,
+            doubled=lines_at + buffer,
+            rest=lines_at + 2 * buffer if sums else None,
+            divisors=lines_at + 3 * buffer if sums else None,
+            spare=lines_at + buffers * buffer,
         )
-        inner = settings[SPATIAL] - 1
         size, element_bytes = state_size(kind), element_size(kind)
-        pitch, tile = settings[PITCH], settings[TILE]
-        share, most_planes = settings[SHARE], settings[PLANES]
-        tall, line = settings[TALL] != 0, settings[LINE]
-        gap = GAP_BYTES // size if most_planes > 1 else 0
-        axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
-        out_n, rows = axis[OUT_SIZE], row_axis[OUT_SIZE]
-        outers = product_of(spatial, inner - 1, COLUMNS, OUT_SIZE)
-        blocks, tiles = ceildiv(rows, share), ceildiv(out_n, tile)
-        sets = plane_sets(settings, batch, most_planes)
-        batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
-        steps = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT], batch_axis[BATCH_OTHER]
-        plane_base = batch_axis[BATCH_WEIGHT]
-        last_low, last_high, last_first, last_column, last_outer = -1, -1, -1, -1, -1
-        window = Window(0, 0, 0, 0, 0)  # in all axes but the last two
-        table = 0  # elements that make a state where padding cuts none
-        for item in range(begin, end):
+        tile, share, most_planes = settings[TILE], settings[SHARE], settings[PLANES]
+        tall, line_step = settings[TALL] != 0, settings[LINE] * size
+        gap = GAP_BYTES if most_planes > 1 else 0
+        axis, rows_axis = tables.columns, tables.rows
+        outers = product_of(tables.spatial, settings[SPATIAL] - 2, COLUMNS, OUT_SIZE)
+        blocks, tiles = ceildiv(rows_axis.out_size, share), ceildiv(axis.out_size, tile)
+        sets = plane_sets(settings, tables.batch, most_planes)
+        last_outer, last_row, last_column, last_low, last_high = -1, -1, -1, -1, -1
+        window, most_taps = Window(0, 0, 0, 0, 0), 0
+        for number in range(begin, end):
             # Tiles go fastest: their rows are one after the other in memory.
-            rest, column = split(item, tiles)
-            rest, first = split(rest, blocks)
-            number, outer = split(rest, outers)
-            column *= tile
-            first *= share
-            columns, some = least(tile, out_n - column), least(share, rows - first)
-            several = plane_set(settings, batch, sets, number, element_bytes)
+            rest, column = split(number, tiles)
+            rest, row = split(rest, blocks)
+            rest, outer = split(rest, outers)
+            planes = plane_set(settings, tables.batch, sets, rest, element_bytes)
+            rows = stretch_of(rows_axis, row * share, share)
+            columns = stretch_of(axis, column * tile, tile)
             if outer != last_outer:
-                window, table = _outer_window(settings, spatial, outer, scratch)
-                last_outer, last_first = outer, -1
-            span = _span_of(axis, column, columns)
-            line_rows = _line_rows(row_axis, first, some, tall)
-            new_column = column != last_column
-            new_place = new_column or first != last_first
-            moved = span.low != last_low or span.high != last_high
-            last_low, last_high, last_first, last_column = span.low, span.high, first, column
-            # States before the first place that the input has, and before the end; from one plane's lines to the next.
-            ends, plane_states = (span.low * pitch, span.high * pitch), line_rows.count * line + gap
+                window, most_taps = _outer_window(tables, scratch, outer)
+            new_columns = columns.first != last_column
+            new_outputs = new_columns or rows.first != last_row or outer != last_outer
+            new_ends = columns.low != last_low or columns.high != last_high
+            last_outer, last_row, last_column = outer, rows.first, columns.first
+            last_low, last_high = columns.low, columns.high
+            item = Item(
+                planes=planes,
+                outer=outer,
+                rows=rows,
+                columns=columns,
+                source=x + planes.source,
+                out=out
+                + planes.out
+                + window.out
+                + rows.first * rows_axis.out_step
+                + columns.first * axis.out_step,
+                other=other
+                + planes.other
+                + window.other
+                + rows.first * rows_axis.other_step
+                + columns.first * axis.other_step,
+                origin=window.position
+                + most(rows.start, 0) * rows_axis.weight
+                + columns.start
+                + columns.low,
+                new_columns=new_columns,
+                new_outputs=new_outputs,
+            )
+            plane_step = _rows_of_lines(tables, rows.count)[0] * line_step + gap
+            lines = Lines(lines_at, plane_step, line_step, size, Pieces(1, 1, 0, 0))
+            if tall and (new_ends or new_outputs):
+                clear_states(lines_at, most_planes * (plane_step // size), kind)
+            elif new_ends and not tall:
+                _clear_ends(tables, columns, lines, most_planes, share, kind)
+            _make_lines(tables, scratch, window, most_taps, item, lines, block, kind, rule)
             if tall:
-                if moved or new_place:
-                    clear_states(lines, most_planes * plane_states, kind)
-            elif moved:
-                _clear_ends(lines, most_planes * share, *ends, line, share, plane_states, kind)
-            outputs = Outputs(
-                outer, first, some, column, columns, several.lanes, new_column, new_place
-            )
-            places = _item_places(
-                several, window, outputs, line_rows, span, row_axis, axis, x, out, other
-            )
-            planes = Planes(several.count, plane_states * size, *steps, plane_base)
-            _make_lines(
-                settings,
-                spatial,
-                window,
-                table,
-                line_rows,
-                span,
-                several.lanes,
-                places.source,
-                planes,
-                scratch,
-                block,
-                kind,
-                rule,
-            )
-            joined = lines
-            if tall:
-                joined = fold_window_rows(
-                    settings, row_axis, scratch, several.count, some, plane_states, *ends, kind
-                )
-                if joined == lines:
-                    last_first = -1  # these lines are to be cleared again
-                planes = Planes(several.count, some * line * size, *steps, plane_base)
-            joined, pieces = _join_along(
-                settings, axis, scratch, joined, planes, some, columns, kind
-            )
-            store(settings, spatial, outputs, places, planes, joined, pieces, scratch, kind, rule)
+                lines = fold_window_rows(tables, scratch, item, lines, kind)
+                if lines.address == lines_at:
+                    last_row = -1  # what is there is to be cleared
+            lines = _join_columns(tables, scratch, item, lines, kind)
+            store(tables, scratch, item, lines, kind, rule)
         if settings[PAST] != 0:
             drain_stores()
         release(memory)
@@ -3482,134 +3559,58 @@ def _address(settings, spatial, plane, position):
     if settings[DENSE] != 0:
         return plane + position * settings[DENSE]
     for d in range(settings[SPATIAL]):
-        axis = axis_of(spatial, d, COLUMNS)
-        digit, position = split(position, axis[WEIGHT])
-        plane += digit * axis[STEP]
+        axis = spatial_axis(spatial, d)
+        digit, position = split(position, axis.weight)
+        plane += digit * axis.step
     return plane
 
 
 @helper
-def _column_major(spatial, axes, position):
-    """The position counted with the first axis fastest."""
+def _counted(settings, spatial, position):
+    """The position as indices count it: with the last axis fastest, or with the first."""
+    if settings[COLUMN_MAJOR] == 0:
+        return position
     index = 0
     weight = 1
-    for d in range(axes):
-        axis = axis_of(spatial, d, COLUMNS)
-        digit, position = split(position, axis[WEIGHT])
+    for d in range(settings[SPATIAL]):
+        axis = spatial_axis(spatial, d)
+        digit, position = split(position, axis.weight)
         index += digit * weight
-        weight *= axis[SIZE]
+        weight *= axis.size
     return index
 
 
 @helper
-def _scatter_elements(settings, spatial, spare, target, n, kind):
-    """Store n elements that scratch memory holds."""
-    step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[OUT_STEP]
-    if settings[PITCH] > 1:
-        step = settings[LANE_OUT]
-    for i in range(n):
-        copy_element(target + i * step, spare + i * element_size(kind), kind)
+def _store_winner(settings, spatial, plane, position, target, index_target, base, flip):
+    """Store the element at a position of a plane, and its index if indices are wanted."""
+    element = _address(settings, spatial, plane, position)
+    store_integer(flip, target, load_integer(flip, element))
+    if settings[INDEX_BYTES] != 0:
+        index = base + _counted(settings, spatial, position)
+        store_element(index_target, index, settings[INDEX_BYTES])
 
 
 @helper
-def _scatter_found(
-    settings, spatial, spare, plane, plane_step, target, index_target, base, n, blank, kind
-):
-    """Store n elements, and their indices, of which scratch memory holds the positions."""
-    axis = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)
-    alone = settings[PITCH] == 1
-    step = axis[OUT_STEP] if alone else settings[LANE_OUT]
-    index_step = axis[OTHER_STEP] if alone else settings[LANE_OTHER]
-    weight = 0 if alone else settings[LANE_WEIGHT]
-    for i in range(n):
-        position = load_integer(np.int64(0), spare + i * 8)
-        index = -1
-        if position < 0:
-            store_integer(blank, target + i * step, blank)
-        else:
-            element = _address(settings, spatial, plane + i * plane_step, position)
-            copy_element(target + i * step, element, kind)
-            if settings[COLUMN_MAJOR] != 0:
-                position = _column_major(spatial, settings[SPATIAL], position)
-            index = base + i * weight + position
-        store_element(index_target + i * index_step, index, settings[INDEX_BYTES])
-
-
-class Layout(NamedTuple):
-    """How an item's outputs are stored: line by line, all runs of one at once; or all lines at once, one run each."""
-
-    lines: Any
-    line_step: Any  # bytes from one line's states to those of the next; then those of its outputs and indices
-    line_out: Any
-    line_index: Any
-    runs: Any
-    run_step: Any
-    run_out: Any
-    run_index: Any
-    n: Any  # states of a run
-    weight: Any  # what is added to the index from one state to the next, beside its position
-    plane_step: Any  # bytes from one state's plane to that of the next
+def _outputs_of(item):
+    return Outputs(item.planes.count, item.planes.lanes, item.rows.count, item.columns.count)
 
 
 @helper
-def _layout(settings, spatial, outputs, adjoin, kind):
-    """See Layout; `adjoin`: the lanes of a place adjoin those of the next, in the line and in the outputs."""
-    inner, pitch = settings[SPATIAL] - 1, settings[PITCH]
-    axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
-    line_step = settings[LINE] * state_size(kind)
-    runs, n = lane_runs(pitch, outputs.lanes, outputs.columns, adjoin)
-    weight, plane_step = (settings[LANE_WEIGHT], element_size(kind)) if pitch > 1 else (0, 0)
-    if runs == 1:
-        return Layout(
-            lines=1,
-            line_step=0,
-            line_out=0,
-            line_index=0,
-            runs=outputs.rows,
-            run_step=line_step,
-            run_out=row_axis[OUT_STEP],
-            run_index=row_axis[OTHER_STEP],
-            n=n,
-            weight=weight,
-            plane_step=plane_step,
-        )
-    return Layout(
-        lines=outputs.rows,
-        line_step=line_step,
-        line_out=row_axis[OUT_STEP],
-        line_index=row_axis[OTHER_STEP],
-        runs=runs,
-        run_step=axis[STRIDE] * pitch * state_size(kind),
-        run_out=axis[OUT_STEP],
-        run_index=axis[OTHER_STEP],
-        n=n,
-        weight=weight,
-        plane_step=plane_step,
-    )
-
-
-@helper
-def _store_positions(
-    settings, spatial, outputs, places, planes, line_at, pieces, _scratch, kind, rule
-):
+def _store_positions(tables, _scratch, item, lines, kind, rule):
     """Store the positions, side by side, of an item's outputs, for the gradient: a quarter less to compile."""
-    layout = _layout(settings, spatial, outputs, False, kind)
-    if settings[PITCH] > 1:
-        pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
+    layout = layout_of(tables, _outputs_of(item), lines, False)
+    plane_step = tables.planes.other_step
     for line in range(layout.lines):
+        states, target = (
+            lines.address + line * layout.line_states,
+            item.other + line * layout.line_other,
+        )
         store_found(
             None,
-            Destination(places.other + line * layout.line_index, planes.other, layout.run_index),
-            Runs(
-                line=line_at + line * layout.line_step,
-                planes=planes.count,
-                plane_line=planes.line,
-                count=layout.runs,
-                line_step=layout.run_step,
-                n=layout.n,
-                pieces=pieces,
-            ),
-            Indices(places.origin, 0, 0, 8),
+            Strided(target, plane_step, layout.run_other),
+            States(states, lines.plane_step, layout.run_states, lines.pieces),
+            Runs(item.planes.count, layout.runs, layout.n),
+            Indices(item.origin, 0, 0, 8),
             rule.flip,
             False,
             kind,
@@ -3617,108 +3618,131 @@ def _store_positions(
         )
 
 
+class Part(NamedTuple):
+    """A line of some of an item's planes, and of that one run, or all of them where `run` is below 0."""
+
+    plane: Any
+    planes: Any
+    line: Any
+    run: Any
+
+
 @helper
-def _is_plain(settings, axis, element_bytes):
-    """Whether states that stand side by side in a line do so in the outputs."""
-    step, index_step, index_bytes = axis[OUT_STEP], axis[OTHER_STEP], settings[INDEX_BYTES]
-    if settings[PITCH] > 1:
-        step, index_step = settings[LANE_OUT], settings[LANE_OTHER]
-    indices_do = index_bytes == 0 or index_step == index_bytes
-    return step == element_bytes and indices_do and settings[COLUMN_MAJOR] == 0
+def _element_steps(tables):
+    """Bytes from one element of a run to the next, in the output and in the other array."""
+    axis = tables.columns
+    if tables.settings[PITCH] > 1:
+        return tables.settings[LANE_OUT], tables.settings[LANE_OTHER]
+    return axis.out_step, axis.other_step
+
+
+@helper
+def _scatter_elements(tables, spare, target, n, kind):
+    """Store n elements that scratch memory holds."""
+    step, size = _element_steps(tables)[0], element_size(kind)
+    for i in range(n):
+        copy_element(target + i * step, spare + i * size, kind)
+
+
+@helper
+def _scatter_found(tables, spare, source, target, index_target, base, n, blank, kind):
+    """Store n elements, and their indices, of which scratch memory holds the positions in their planes."""
+    settings, spatial, size = tables.settings, tables.spatial, element_size(kind)
+    step, index_step = _element_steps(tables)
+    weight = settings[LANE_WEIGHT]
+    if settings[PITCH] == 1:
+        size, weight = 0, 0
+    for i in range(n):
+        position = load_integer(np.int64(0), spare + i * 8)
+        index = -1
+        if position < 0:
+            store_integer(blank, target + i * step, blank)
+        else:
+            element = _address(settings, spatial, source + i * size, position)
+            copy_element(target + i * step, element, kind)
+            index = base + i * weight + _counted(settings, spatial, position)
+        store_element(index_target + i * index_step, index, settings[INDEX_BYTES])
 
 
 def _storing(indexed: bool) -> Any:
     """Store the outputs of an item, whose states are yet to be joined of pieces; with their indices if `indexed`."""
 
-    @helper
-    def store(settings, spatial, outputs, places, planes, line_at, pieces, scratch, kind, rule):
-        """Straight from states to outputs that are plain: all planes, and all runs of a line, at once.
+    @inlined
+    def store_part(tables, scratch, item, lines, layout, part, kind, rule):
+        """All runs straight from states to outputs that are plain, or one, to any, by way of scratch memory.
 
-        Others go run by run, by way of scratch memory. So do those with indices where a NaN is met, whose bits are not
-        in its state: the line is stored again, plane by plane, and in the plane that has the NaN run by run.
+        True if a NaN is among the former, whose bits are not in its state: where indices are wanted, these are wrong.
         """
-        spare, pitch, index_bytes = scratch.spare, settings[PITCH], settings[INDEX_BYTES]
-        axis, element_bytes = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS), element_size(kind)
-        blank = narrowed(settings[BLANK], rule.flip)
-        plain = _is_plain(settings, axis, element_bytes)
-        adjoin = not indexed and plain and axis[STRIDE] == 1
-        adjoin = adjoin and axis[OUT_STEP] == pitch * element_bytes
-        layout = _layout(settings, spatial, outputs, adjoin, kind)
-        if pitch > 1:
-            pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
-        together = planes.count if plain else 1
-        straight = plain
-        plane, line = 0, 0
-        while plane < planes.count:
-            states = line_at + plane * planes.line + line * layout.line_step
-            to = places.out + plane * planes.out + line * layout.line_out
-            index_to = places.other + plane * planes.other + line * layout.line_index
-            base = places.base + plane * planes.base
-            some_nan = False
-            some = layout.runs if straight else 1
-            for run in range(0, layout.runs, some):
-                joined = Runs(
-                    line=states + run * layout.run_step,
-                    planes=together,
-                    plane_line=planes.line,
-                    count=some,
-                    line_step=layout.run_step,
-                    n=layout.n,
-                    pieces=pieces,
-                )
-                target = to + run * layout.run_out
-                past = straight and settings[PAST] != 0
-                if not indexed:
-                    elements = Destination(
-                        target if straight else spare, planes.out, layout.run_out
-                    )
-                    store_elements(elements, joined, past, kind, rule)
-                    if not straight:
-                        _scatter_elements(settings, spatial, spare, target, layout.n, kind)
-                    continue
-                index_target = index_to + run * layout.run_index
-                some_nan = store_found(
-                    Destination(
-                        target if straight else spare + layout.n * 8, planes.out, layout.run_out
-                    ),
-                    Destination(
-                        index_target if straight else spare, planes.other, layout.run_index
-                    ),
-                    joined,
-                    Indices(
-                        base + places.origin if straight else places.origin,
-                        planes.base,
-                        layout.weight if straight else 0,
-                        index_bytes if straight else 8,
-                    ),
-                    blank,
-                    past,
-                    kind,
-                    rule,
-                )
-                if not straight:
-                    _scatter_found(
-                        settings,
-                        spatial,
-                        spare,
-                        places.source + plane * planes.source,
-                        layout.plane_step,
-                        target,
-                        index_target,
-                        base,
-                        layout.n,
-                        blank,
-                        kind,
-                    )
-            if straight and some_nan:
-                straight = together > 1
-                together = 1
-                continue
-            straight = plain
-            line += 1
-            if line == layout.lines:
-                line = 0
-                plane += together
+        settings, steps, spare = tables.settings, tables.planes, scratch.spare
+        straight, n = part.run < 0, layout.n
+        plane, line, run = part.plane, part.line, most(part.run, 0)
+        place = lines.address + plane * lines.plane_step
+        place += line * layout.line_states + run * layout.run_states
+        out = item.out + plane * steps.out_step + line * layout.line_out + run * layout.run_out
+        other = item.other + plane * steps.other_step
+        other += line * layout.line_other + run * layout.run_other
+        states = States(place, lines.plane_step, layout.run_states, lines.pieces)
+        runs = Runs(part.planes, layout.runs if straight else 1, n)
+        past = straight and settings[PAST] != 0
+        if not indexed:
+            target = Strided(out if straight else spare, steps.out_step, layout.run_out)
+            store_elements(target, states, runs, past, kind, rule)
+            if not straight:
+                _scatter_elements(tables, spare, out, n, kind)
+            return False
+        base, blank = item.planes.base + plane * steps.weight, narrowed(settings[BLANK], rule.flip)
+        indices = Indices(item.origin, 0, 0, 8)
+        if straight:
+            weight = settings[LANE_WEIGHT] if settings[PITCH] > 1 else 0
+            indices = Indices(base + item.origin, steps.weight, weight, settings[INDEX_BYTES])
+        some_nan = store_found(
+            Strided(out if straight else spare + n * 8, steps.out_step, layout.run_out),
+            Strided(other if straight else spare, steps.other_step, layout.run_other),
+            states,
+            runs,
+            indices,
+            blank,
+            past,
+            kind,
+            rule,
+        )
+        if not straight:
+            source = item.source + plane * steps.step
+            _scatter_found(tables, spare, source, out, other, base, n, blank, kind)
+        return some_nan
+
+    @helper
+    def store(tables, scratch, item, lines, kind, rule):
+        """All planes, and all runs of a line, at once where outputs are plain.
+
+        With indices, a line that has a NaN is stored again, plane by plane, and in the plane that has the NaN run by
+        run.
+        """
+        prefer_small_code()
+        planes, index_bytes = item.planes.count, tables.settings[INDEX_BYTES]
+        step, index_step = _element_steps(tables)
+        plain = step == element_size(kind) and tables.settings[COLUMN_MAJOR] == 0
+        plain = plain and (index_bytes == 0 or index_step == index_bytes)
+        # Outputs of a row adjoin, as states do; indices of lanes that stand side by side do not count up.
+        pitch = tables.settings[PITCH]
+        adjoin = not indexed and plain and lines.step == pitch * state_size(kind)
+        adjoin = adjoin and tables.columns.out_step == pitch * element_size(kind)
+        layout = layout_of(tables, _outputs_of(item), lines, adjoin)
+        for line in range(layout.lines):
+            plane, some, run = 0, planes if plain else 1, -1 if plain else 0
+            while plane < planes:
+                part = Part(plane, some, line, run)
+                some_nan = store_part(tables, scratch, item, lines, layout, part, kind, rule)
+                if run >= 0:
+                    run += 1
+                    if run == layout.runs:
+                        plane, run = plane + 1, -1 if plain else 0
+                elif not some_nan:
+                    plane += some
+                elif some > 1:
+                    some = 1
+                else:
+                    run = 0
 
     return store
 
@@ -3731,17 +3755,6 @@ _store_found = _storing(indexed=True)
 def _store_transposed(_spatial, _tile, target, source, positions, _divisors, _none, kind, rule):
     """Store the outputs of a tile of planes, whose states are joined."""
     transposed_elements(target, source, positions, kind, rule)
-
-
-@helper
-def _store_winner(settings, spatial, plane, position, target, index_target, base, flip):
-    """Store the element at a position of a plane, and its index if indices are wanted."""
-    element = _address(settings, spatial, plane, position)
-    store_integer(flip, target, load_integer(flip, element))
-    if settings[INDEX_BYTES] != 0:
-        if settings[COLUMN_MAJOR] != 0:
-            position = _column_major(spatial, settings[SPATIAL], position)
-        store_element(index_target, base + position, settings[INDEX_BYTES])
 
 
 def direct(width, is_float):

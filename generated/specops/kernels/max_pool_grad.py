@@ -19,7 +19,8 @@ from numba import _dynfunc, njit, types, version_info
 from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
 from numba.core import ir as numba_ir
 from numba.core.codegen import JITCodeLibrary
-from numba.core.imputils import lower_constant
+from numba.core.imputils import lower_constant, lower_getattr_generic
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
 
@@ -439,8 +440,64 @@ def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
     return table(table, types.int64, types.int64), codegen
 
 
-# Columns of a table, with a row for each axis, outermost first: its size, and what a step along it adds in the input,
-# the output and the other array (bytes), and to an index.
+class _RowType(types.Type):
+    """A row of a table of integers, whose columns are the fields of a NamedTuple, each read where it is asked for."""
+
+    def __init__(self, row: Any) -> None:
+        self.fields = row._fields
+        super().__init__(row.__name__)
+
+
+register_model(_RowType)(models.OpaqueModel)
+
+
+def _fields_of(type_: Any) -> Any:
+    class Fields(AttributeTemplate):
+        key = type_
+
+        def generic_resolve(self, row: Any, name: str) -> Any:
+            return types.int64 if name in row.fields else None
+
+    return Fields
+
+
+infer_getattr(_fields_of(_RowType))
+
+
+@lower_getattr_generic(_RowType)
+def _field(_context: Any, builder: Any, row: Any, address: Any, name: str) -> Any:
+    integers = builder.bitcast(address, ir.IntType(64).as_pointer())
+    return builder.load(builder.gep(integers, [ir.IntType(64)(row.fields.index(name))]))
+
+
+def _row_reader(row: Any) -> Any:
+    """An intrinsic that finds row `d` of a table of integers, of whose columns it knows the names."""
+
+    @intrinsic
+    def find(_context: Any, table: Any, d: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            table, d = values
+            start = builder.gep(table, [builder.mul(d, d.type(len(row._fields)))])
+            return builder.bitcast(start, context.get_value_type(signature.return_type))
+
+        return _RowType(row)(table, types.int64), codegen
+
+    return find
+
+
+class BatchAxis(NamedTuple):
+    """A row of such a table, which has one for each axis, outermost first: its size, and what a step along it adds."""
+
+    size: Any
+    step: Any  # bytes in the input, the output and the other array
+    out_step: Any
+    other_step: Any
+    weight: Any  # to an index
+
+
+batch_axis = _row_reader(BatchAxis)
+
+# The columns by number.
 BATCH_SIZE, BATCH_STEP, BATCH_OUT, BATCH_OTHER, BATCH_WEIGHT = 0, 1, 2, 3, 4
 BATCH_COLUMNS = 5
 
@@ -453,12 +510,12 @@ def offsets_of(table, axes, number):
     third = 0
     index = 0
     for d in range(axes - 1, -1, -1):
-        axis = axis_of(table, d, BATCH_COLUMNS)
-        number, digit = split(number, axis[BATCH_SIZE])
-        first += digit * axis[BATCH_STEP]
-        second += digit * axis[BATCH_OUT]
-        third += digit * axis[BATCH_OTHER]
-        index += digit * axis[BATCH_WEIGHT]
+        axis = batch_axis(table, d)
+        number, digit = split(number, axis.size)
+        first += digit * axis.step
+        second += digit * axis.out_step
+        third += digit * axis.other_step
+        index += digit * axis.weight
     return first, second, third, index
 
 
@@ -990,6 +1047,104 @@ def copy_element(_context: Any, target: Any, source: Any, kind: Any) -> Any:
     return types.void(types.int64, types.int64, kind), codegen
 
 
+class SpatialAxis(NamedTuple):
+    """A row of the table `spatial`, which has one for each axis that windows move along, outermost first."""
+
+    size: Any
+    out_size: Any
+    window: Any
+    stride: Any
+    dilation: Any
+    padding: Any
+    step: Any  # bytes in the input, the output and the other array
+    out_step: Any
+    other_step: Any
+    weight: Any  # positions
+    low: Any  # positions from low to high - 1 count in the divisor of an average
+    high: Any
+
+
+spatial_axis = _row_reader(SpatialAxis)
+
+# The columns of that table by number.
+SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
+STEP, OUT_STEP, OTHER_STEP, WEIGHT = 6, 7, 8, 9
+LOW, HIGH = 10, 11
+COLUMNS = 12
+# Columns of a box, with a row for each axis: how many elements of a window are inside the input, and from one to the
+# next the bytes and the positions.
+INSIDE, INSIDE_STEP, INSIDE_WEIGHT = 0, 1, 2
+BOX_COLUMNS = 3
+
+FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
+
+
+class Window(NamedTuple):
+    """A window in some axes: the elements of it that the input has."""
+
+    total: Any
+    offset: Any  # of the first
+    position: Any
+    out: Any  # offset of the window's output
+    other: Any  # in the other array
+
+
+@inlined
+def elements_between(spatial, d, output, low, high):
+    """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
+    axis = spatial_axis(spatial, d)
+    start = output * axis.stride - axis.padding
+    before, left = low - start, high - start
+    if axis.dilation == 1:
+        first = most(before, 0)
+        stop = least(axis.window, left)
+    else:
+        first = ceildiv(most(before, 0), axis.dilation)
+        stop = least(axis.window, ceildiv(most(left, 0), axis.dilation))
+    return first, most(stop - first, 0)
+
+
+@inlined
+def window_of(spatial, axes, row, box):
+    """The window of output position `row`, row-major in the first `axes` axes.
+
+    Fills the box.
+    """
+    total = 1
+    offset = 0
+    position = 0
+    out_offset = 0
+    other_offset = 0
+    for d in range(axes - 1, -1, -1):
+        axis = spatial_axis(spatial, d)
+        row, digit = split(row, axis.out_size)
+        first, count = elements_between(spatial, d, digit, FIRST_POSITION, axis.size)
+        start = digit * axis.stride - axis.padding + first * axis.dilation
+        total *= count
+        inside = axis_of(box, d, BOX_COLUMNS)
+        inside[INSIDE] = count
+        inside[INSIDE_STEP] = axis.dilation * axis.step
+        inside[INSIDE_WEIGHT] = axis.dilation * axis.weight
+        offset += start * axis.step
+        position += start * axis.weight
+        out_offset += digit * axis.out_step
+        other_offset += digit * axis.other_step
+    return Window(total, offset, position, out_offset, other_offset)
+
+
+@inlined
+def element_at(box, axes, number):
+    """Input offset and position of a window's element, counted from the first inside."""
+    offset = 0
+    position = 0
+    for d in range(axes - 1, -1, -1):
+        inside = axis_of(box, d, BOX_COLUMNS)
+        number, digit = split(number, inside[INSIDE])
+        offset += digit * inside[INSIDE_STEP]
+        position += digit * inside[INSIDE_WEIGHT]
+    return offset, position
+
+
 # A walk by lines, by packed or transposed planes or window by window is made of these settings, then two tables of
 # axes, whose lengths are among the settings: those of planes (see batch), one at least, and those that windows move
 # along (see windows), two at least.
@@ -1087,87 +1242,6 @@ def _nearest_bits(context: Any, builder: Any, value: Any, sums: Sums) -> Any:
     if _scalar(value.type) == ir.DoubleType() and sums.dtype == "FLOAT32":
         value = builder.fptrunc(value, _like(value.type, ir.FloatType()))
     return builder.bitcast(value, _like(value.type, sums.element))
-
-
-# Columns of the table `spatial`, with a row for each axis that windows move along, outermost first.
-SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
-STEP, OUT_STEP, OTHER_STEP, WEIGHT = 6, 7, 8, 9  # bytes in input, output and other array; positions
-LOW, HIGH = 10, 11  # positions from low to high - 1 count in the divisor of an average
-COLUMNS = 12
-# Columns of a box, with a row for each axis: how many elements of a window are inside the input, and from one to the
-# next the bytes and the positions.
-INSIDE, INSIDE_STEP, INSIDE_WEIGHT = 0, 1, 2
-BOX_COLUMNS = 3
-
-FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
-
-
-class Window(NamedTuple):
-    """A window in some axes: the elements of it that the input has."""
-
-    total: Any
-    offset: Any  # of the first
-    position: Any
-    out: Any  # offset of the window's output
-    other: Any  # in the other array
-
-
-@inlined
-def elements_between(spatial, d, output, low, high):
-    """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
-    axis = axis_of(spatial, d, COLUMNS)
-    start = output * axis[STRIDE] - axis[PADDING]
-    dilation, window = axis[DILATION], axis[WINDOW]
-    before, left = low - start, high - start
-    if dilation == 1:
-        first = most(before, 0)
-        stop = least(window, left)
-    else:
-        first = ceildiv(most(before, 0), dilation)
-        stop = least(window, ceildiv(most(left, 0), dilation))
-    return first, most(stop - first, 0)
-
-
-@inlined
-def window_of(spatial, axes, row, box):
-    """The window of output position `row`, row-major in the first `axes` axes.
-
-    Fills the box.
-    """
-    total = 1
-    offset = 0
-    position = 0
-    out_offset = 0
-    other_offset = 0
-    for d in range(axes - 1, -1, -1):
-        axis = axis_of(spatial, d, COLUMNS)
-        dilation = axis[DILATION]
-        row, digit = split(row, axis[OUT_SIZE])
-        first, count = elements_between(spatial, d, digit, FIRST_POSITION, axis[SIZE])
-        start = digit * axis[STRIDE] - axis[PADDING] + first * dilation
-        total *= count
-        inside = axis_of(box, d, BOX_COLUMNS)
-        inside[INSIDE] = count
-        inside[INSIDE_STEP] = dilation * axis[STEP]
-        inside[INSIDE_WEIGHT] = dilation * axis[WEIGHT]
-        offset += start * axis[STEP]
-        position += start * axis[WEIGHT]
-        out_offset += digit * axis[OUT_STEP]
-        other_offset += digit * axis[OTHER_STEP]
-    return Window(total, offset, position, out_offset, other_offset)
-
-
-@inlined
-def element_at(box, axes, number):
-    """Input offset and position of a window's element, counted from the first inside."""
-    offset = 0
-    position = 0
-    for d in range(axes - 1, -1, -1):
-        inside = axis_of(box, d, BOX_COLUMNS)
-        number, digit = split(number, inside[INSIDE])
-        offset += digit * inside[INSIDE_STEP]
-        position += digit * inside[INSIDE_WEIGHT]
-    return offset, position
 
 
 def _as_state(builder: Any, value: Any, element: Any) -> Any:

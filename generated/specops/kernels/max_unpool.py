@@ -15,7 +15,9 @@ from numba import _dynfunc, njit, types, version_info
 from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
 from numba.core import ir as numba_ir
 from numba.core.codegen import JITCodeLibrary
-from numba.extending import intrinsic
+from numba.core.imputils import lower_getattr_generic
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import intrinsic, models, register_model
 
 
 class _Library(JITCodeLibrary):
@@ -273,6 +275,51 @@ def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
     return table(table, types.int64, types.int64), codegen
 
 
+class _RowType(types.Type):
+    """A row of a table of integers, whose columns are the fields of a NamedTuple, each read where it is asked for."""
+
+    def __init__(self, row: Any) -> None:
+        self.fields = row._fields
+        super().__init__(row.__name__)
+
+
+register_model(_RowType)(models.OpaqueModel)
+
+
+def _fields_of(type_: Any) -> Any:
+    class Fields(AttributeTemplate):
+        key = type_
+
+        def generic_resolve(self, row: Any, name: str) -> Any:
+            return types.int64 if name in row.fields else None
+
+    return Fields
+
+
+infer_getattr(_fields_of(_RowType))
+
+
+@lower_getattr_generic(_RowType)
+def _field(_context: Any, builder: Any, row: Any, address: Any, name: str) -> Any:
+    integers = builder.bitcast(address, ir.IntType(64).as_pointer())
+    return builder.load(builder.gep(integers, [ir.IntType(64)(row.fields.index(name))]))
+
+
+def _row_reader(row: Any) -> Any:
+    """An intrinsic that finds row `d` of a table of integers, of whose columns it knows the names."""
+
+    @intrinsic
+    def find(_context: Any, table: Any, d: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            table, d = values
+            start = builder.gep(table, [builder.mul(d, d.type(len(row._fields)))])
+            return builder.bitcast(start, context.get_value_type(signature.return_type))
+
+        return _RowType(row)(table, types.int64), codegen
+
+    return find
+
+
 @inlined
 def product_of(table, rows, columns, column):
     """The product of one of so many columns of a table of integers, over its first rows."""
@@ -288,8 +335,19 @@ def lane_types(width, is_float):
     return lane, lane if is_float else None
 
 
-# Columns of a table, with a row for each axis, outermost first: its size, and what a step along it adds in the input,
-# the output and the other array (bytes), and to an index.
+class BatchAxis(NamedTuple):
+    """A row of such a table, which has one for each axis, outermost first: its size, and what a step along it adds."""
+
+    size: Any
+    step: Any  # bytes in the input, the output and the other array
+    out_step: Any
+    other_step: Any
+    weight: Any  # to an index
+
+
+batch_axis = _row_reader(BatchAxis)
+
+# The columns by number.
 BATCH_SIZE, BATCH_STEP, BATCH_OUT, BATCH_OTHER, BATCH_WEIGHT = 0, 1, 2, 3, 4
 BATCH_COLUMNS = 5
 
@@ -302,12 +360,12 @@ def offsets_of(table, axes, number):
     third = 0
     index = 0
     for d in range(axes - 1, -1, -1):
-        axis = axis_of(table, d, BATCH_COLUMNS)
-        number, digit = split(number, axis[BATCH_SIZE])
-        first += digit * axis[BATCH_STEP]
-        second += digit * axis[BATCH_OUT]
-        third += digit * axis[BATCH_OTHER]
-        index += digit * axis[BATCH_WEIGHT]
+        axis = batch_axis(table, d)
+        number, digit = split(number, axis.size)
+        first += digit * axis.step
+        second += digit * axis.out_step
+        third += digit * axis.other_step
+        index += digit * axis.weight
     return first, second, third, index
 
 

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from compiled import inlined
 from memory import split
-from walk import axis_of
+from walk import _row_reader
 
-# Columns of a table, with a row for each axis, outermost first: its size, and what a step along it adds in the input,
-# the output and the other array (bytes), and to an index.
+
+class BatchAxis(NamedTuple):
+    """A row of such a table, which has one for each axis, outermost first: its size, and what a step along it adds."""
+
+    size: Any
+    step: Any  # bytes in the input, the output and the other array
+    out_step: Any
+    other_step: Any
+    weight: Any  # to an index
+
+
+batch_axis = _row_reader(BatchAxis)
+
+# The columns by number.
 BATCH_SIZE, BATCH_STEP, BATCH_OUT, BATCH_OTHER, BATCH_WEIGHT = 0, 1, 2, 3, 4
 BATCH_COLUMNS = 5
 
@@ -20,10 +34,10 @@ def offsets_of(table, axes, number):
     third = 0
     index = 0
     for d in range(axes - 1, -1, -1):
-        axis = axis_of(table, d, BATCH_COLUMNS)
-        number, digit = split(number, axis[BATCH_SIZE])
-        first += digit * axis[BATCH_STEP]
-        second += digit * axis[BATCH_OUT]
-        third += digit * axis[BATCH_OTHER]
-        index += digit * axis[BATCH_WEIGHT]
+        axis = batch_axis(table, d)
+        number, digit = split(number, axis.size)
+        first += digit * axis.step
+        second += digit * axis.out_step
+        third += digit * axis.other_step
+        index += digit * axis.weight
     return first, second, third, index

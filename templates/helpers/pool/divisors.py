@@ -6,25 +6,14 @@ from compiled import helper
 from memory import ceildiv, least, split
 from pool_state import state_size
 from sum_line import get_sum, set_sums
-from walk import axis_of
-from windows import (
-    COLUMNS,
-    DILATION,
-    HIGH,
-    LOW,
-    OUT_SIZE,
-    PADDING,
-    STRIDE,
-    WINDOW,
-    elements_between,
-)
+from windows import elements_between, reach_of, spatial_axis
 
 
 @helper
 def counted_in_window(spatial, d, output):
     """Elements of a window along axis d that count in its divisor."""
-    axis = axis_of(spatial, d, COLUMNS)
-    return elements_between(spatial, d, output, axis[LOW], axis[HIGH])[1]
+    axis = spatial_axis(spatial, d)
+    return elements_between(spatial, d, output, axis.low, axis.high)[1]
 
 
 @helper
@@ -32,7 +21,7 @@ def divisor_of(spatial, axes, row):
     """The divisor of output position `row`, row-major in the first `axes` axes."""
     divisor = 1.0
     for d in range(axes - 1, -1, -1):
-        row, digit = split(row, axis_of(spatial, d, COLUMNS)[OUT_SIZE])
+        row, digit = split(row, spatial_axis(spatial, d).out_size)
         divisor *= counted_in_window(spatial, d, digit)
     return divisor
 
@@ -43,10 +32,10 @@ def set_divisors(spatial, d, line, first, count, pitch, kind):
 
     Those between the edges are alike, and set at once: averages of rows of several tiles take 0.25 to 0.5 of the time.
     """
-    axis = axis_of(spatial, d, COLUMNS)
-    begin = ceildiv(axis[LOW] + axis[PADDING], axis[STRIDE])
-    last = axis[HIGH] - 1 - (axis[WINDOW] - 1) * axis[DILATION] + axis[PADDING]
-    end = last // axis[STRIDE] + 1  # at most `begin` where there is none between them
+    axis = spatial_axis(spatial, d)
+    begin = ceildiv(axis.low + axis.padding, axis.stride)
+    last = axis.high - 1 - reach_of(axis) + axis.padding
+    end = last // axis.stride + 1  # at most `begin` where there is none between them
     size = pitch * state_size(kind)
     i = 0
     while i < count:

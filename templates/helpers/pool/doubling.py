@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from compiled import helper
 from memory import VECTOR_BYTES, ceildiv, element_size, least, most, split
-from pool_line import Pieces, clear_states, fold_block, fold_line
-from pool_settings import LINE
+from pool_line import Lines, Pieces, Runs, Strided, clear_states, fold_block, fold_line
+from pool_settings import LINE, PITCH
 from pool_state import state_size
-from windows import DILATION, STRIDE, WINDOW
 
 PIECES = 4  # of a window that are joined at once, when the rest was doubled
 SUM_PIECES = 7
@@ -56,67 +55,57 @@ def double_lines(target, rest, source, n, window, unit, kind):
 
 
 @helper
-def _fold_blocks(settings, axis, folded, doubled, several, some, plane_states, low, high, kind):
-    """As fold_window_rows, block by block of windows that have a row in common, to lines at `doubled`.
+def _fold_blocks(tables, scratch, item, lines, kind):
+    """As fold_window_rows, block by block of windows that have a row in common, to lines at scratch.doubled.
 
-    A line has a vector at least: what is written of one beyond `high` is padding, of the next line before `low` too.
+    A line has a vector at least: what is written of one behind its columns is padding, of the next line before its
+    columns, too.
     """
-    size = state_size(kind)
-    line = settings[LINE] * size
-    window, dilation = axis[WINDOW], axis[DILATION]
-    clear_states(doubled, several * some * settings[LINE], kind)
-    for first in range(dilation):
-        for row in range(first, some, window * dilation):
-            at = row * line + low * size
+    axis, pitch, size = tables.rows, tables.settings[PITCH], state_size(kind)
+    planes, rows, columns, line = item.planes.count, item.rows.count, item.columns, lines.line_step
+    clear_states(scratch.doubled, planes * rows * tables.settings[LINE], kind)
+    n = most((columns.high - columns.low) * pitch, VECTOR_BYTES // size)
+    for first in range(axis.dilation):
+        for row in range(first, rows, axis.window * axis.dilation):
+            at = row * line + columns.low * pitch * size
+            count = least(axis.window, ceildiv(rows - row, axis.dilation))
             fold_block(
-                doubled + at,
-                folded + at,
-                several,
-                some * line,
-                plane_states * size,
-                dilation * line,
-                most(high - low, VECTOR_BYTES // size),
-                window,
-                least(window, ceildiv(some - row, dilation)),
+                Strided(scratch.doubled + at, rows * line, axis.dilation * line),
+                Strided(lines.address + at, lines.plane_step, axis.dilation * line),
+                Runs(planes, count, n),
+                axis.window,
                 kind,
             )
 
 
 @helper
-def fold_window_rows(settings, axis, scratch, several, some, plane_states, low, high, kind):
-    """Fold the lines of the input's rows, of `several` planes, to lines of `some` rows of windows.
-
-    In a line the states from `low` to `high` - 1 are not padding. Returns where the new lines are: over the old ones,
-    or in the other buffer.
-    """
-    folded, doubled, rest = scratch.lines, scratch.doubled, scratch.rest
-    size, line = state_size(kind), settings[LINE]
-    window, stride, dilation = axis[WINDOW], axis[STRIDE], axis[DILATION]
-    by_blocks = stride == 1 and window >= _BLOCK_WINDOW and line * size >= VECTOR_BYTES
-    if rest is not None:
+def fold_window_rows(tables, scratch, item, lines, kind):
+    """Fold lines, one for each row of the input, to one for each row of windows: over the old ones, or at doubled."""
+    axis, n, size = tables.rows, tables.settings[LINE], state_size(kind)
+    planes, rows, line = item.planes.count, item.rows.count, lines.line_step
+    by_blocks = axis.stride == 1 and axis.window >= _BLOCK_WINDOW and line >= VECTOR_BYTES
+    if scratch.rest is not None:
         # Rows are added one by one: of sums no wider than elements the error would grow with the window. In float32
         # that of 4096 rows is below half the last place of 16 bits.
         by_blocks = by_blocks and size > element_size(kind)
+    target = scratch.doubled
     if by_blocks:
-        _fold_blocks(settings, axis, folded, doubled, several, some, plane_states, low, high, kind)
-        return doubled
-    source, pieces = double_lines(
-        doubled, rest, folded, several * plane_states, window, dilation * line, kind
-    )
-    # Rows that move together. In place only if the vector more that is written is not read later.
-    alike = some if stride == 1 else 1
-    in_place = alike == some and (window - 1) * dilation * line * size >= VECTOR_BYTES
-    target = doubled
-    if source == doubled and not in_place:
-        target = folded
-    for i in range(several * some // alike):
-        plane, row = split(i * alike, some)
-        row *= stride
-        fold_line(
-            target + i * alike * line * size,
-            source + (plane * plane_states + row * line) * size,
-            alike * line,
-            pieces,
+        _fold_blocks(tables, scratch, item, lines, kind)
+    else:
+        source, pieces = double_lines(
+            scratch.doubled,
+            scratch.rest,
+            lines.address,
+            planes * (lines.plane_step // size),
+            axis.window,
+            axis.dilation * n,
             kind,
         )
-    return target
+        if source == scratch.doubled:
+            target = lines.address
+        alike = rows if axis.stride == 1 else 1  # of windows, that move together
+        for i in range(planes * rows // alike):
+            plane, row = split(i * alike, rows)
+            place = source + plane * lines.plane_step + row * axis.stride * line
+            fold_line(target + i * alike * line, place, alike * n, pieces, kind)
+    return Lines(target, rows * line, line, lines.step, lines.pieces)

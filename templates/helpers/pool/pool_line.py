@@ -34,47 +34,47 @@ from target import _zen
 from vectors import _any, _lesser
 
 
-class Planes(NamedTuple):
-    """Planes of an item, and the steps from one to the next: in bytes, but for `base`."""
+class Runs(NamedTuple):
+    """How many runs there are: so many of n elements or states each, in each of so many planes."""
 
+    planes: Any
     count: Any
-    line: Any
-    source: Any
-    out: Any
-    other: Any  # of indices or positions; 0 where there are none
-    base: Any  # of the first element's index
+    n: Any
 
 
-class Lines(NamedTuple):
-    """Alike lines of a plane, or places of one line, and the steps from one to the next."""
+class Strided(NamedTuple):
+    """Where runs are: the address of the first one, and the bytes from one plane and from one run to the next."""
 
-    place: Any  # where the first one's states are to be
-    source: Any
+    address: Any
+    plane_step: Any
+    run_step: Any
+
+
+class Source(NamedTuple):
+    """Runs of input elements, the first taps of windows: as Strided, and their positions."""
+
+    address: Any
+    plane_step: Any
+    run_step: Any
+    step: Any  # bytes from one element to the next, where they do not adjoin
     position: Any
+    run_weight: Any  # what is added to the position from one run, and from one element, to the next
+    weight: Any  # 0 or 1
+
+
+class Taps(NamedTuple):
+    """Further taps of windows that are joined at once: in two tables of int64, where they are from the first."""
+
+    offsets: Any
+    positions: Any  # twice these, as states have a bit below them
     count: Any
-    place_step: Any
-    source_step: Any
-    position_step: Any
-
-
-class Rows(NamedTuple):
-    """Rows of columns, one for each element of a window, from which states are joined."""
-
-    offsets: Any  # address of a table of int64: where they begin, from the line's source
-    positions: (
-        Any  # address of a table of int64: twice their positions, as states have a bit below them
-    )
-    count: Any
-    columns: Any
-    step: Any  # bytes from one column to the next, where they do not adjoin
-    along: Any  # what is added to the position from one column to the next, 0 or 1
+    fresh: Any  # none of the same windows are joined yet
 
 
 class Pieces(NamedTuple):
     """What states are yet to be joined of: so many, `step` states apart, the last of them `last` states from the first.
 
-    `stride`: states from one output to the next, one of NEAR_STEPS where outputs are stored; before, of planes side by
-    side, places.
+    `stride`: states from one output of a run to the next, one of NEAR_STEPS where outputs are stored.
     """
 
     stride: Any
@@ -83,22 +83,29 @@ class Pieces(NamedTuple):
     last: Any
 
 
-class Runs(NamedTuple):
-    """Planes of `count` runs of n outputs each, which are yet to be joined of pieces."""
+class States(NamedTuple):
+    """Runs of states that are yet to be joined of pieces: as Strided."""
 
-    line: Any
-    planes: Any
-    plane_line: Any  # bytes from one plane to the next
-    count: Any
-    line_step: Any  # bytes from one run to the next
-    n: Any
+    address: Any
+    plane_step: Any
+    run_step: Any
+    pieces: Any
+
+
+class Lines(NamedTuple):
+    """Lines of states of an item: where the first is, the bytes to the next plane, line and output, and the pieces."""
+
+    address: Any
+    plane_step: Any
+    line_step: Any
+    step: Any
     pieces: Any
 
 
 class Scratch(NamedTuple):
     """Scratch memory of a chunk: addresses, and a box as window_of fills it."""
 
-    offsets: Any  # of a window's elements but for the last axis, and twice their positions: two tables of int64
+    offsets: Any  # of taps, and twice their positions: two tables of int64
     positions: Any
     box: Any
     lines: Any  # of states, and buffers for as many
@@ -106,14 +113,6 @@ class Scratch(NamedTuple):
     rest: Any  # what does not fill a whole piece of a window; None but for sums
     divisors: Any  # of columns, then of rows; None but for sums
     spare: Any  # a run that is not yet stored
-
-
-class Destination(NamedTuple):
-    """Where runs of outputs go: the first one's address, and the bytes from one plane and from one run to the next."""
-
-    address: Any
-    plane_step: Any
-    run_step: Any
 
 
 class Indices(NamedTuple):
@@ -160,37 +159,38 @@ def clear_states(_context: Any, line: Any, n: Any, kind: Any) -> Any:
     return types.void(types.int64, types.int64, kind), codegen
 
 
-def _join_rows_of(
+def _join_taps_of(
     context: Any, builder: Any, signature: Any, values: Any, pool: PoolState, apart: bool
 ) -> None:
-    """See join_rows; `apart`: columns do not adjoin."""
-    planes = Planes(*cgutils.unpack_tuple(builder, values[0]))
-    lines = Lines(*cgutils.unpack_tuple(builder, values[1]))
-    rows = Rows(*cgutils.unpack_tuple(builder, values[2]))
+    """See join_taps; `apart`: elements do not adjoin."""
+    target = Strided(*cgutils.unpack_tuple(builder, values[0]))
+    source = Source(*cgutils.unpack_tuple(builder, values[1]))
+    runs = Runs(*cgutils.unpack_tuple(builder, values[2]))
+    taps = Taps(*cgutils.unpack_tuple(builder, values[3]))
     i64 = ir.IntType(64)
     rule = pool.rule(builder, signature, values)
-    offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in rows[:2])
+    offsets, positions = (builder.inttoptr(t, i64.as_pointer()) for t in taps[:2])
     ahead, level = i64(AHEAD), 2
     if _zen(context) >= 5:
-        places = builder.icmp_signed("!=", rows.along, i64(0))
+        places = builder.icmp_signed("!=", source.weight, i64(0))
         ahead, level = builder.select(places, i64(_AHEAD_IN_ROW), ahead), 1
     whole = _vector(pool.type, WIDEST if pool.positions else 1)
     if pool.positions:
         low = ir.VectorType(_low(pool.type, pool.element), whole.count)
         numbers = ir.Constant(low, list(range(0, 2 * low.count, 2)))
-        along = _splat(builder, _resize(builder, rows.along, low.element), low)
-        steps = builder.mul(along, numbers)
-    fresh = builder.trunc(values[3], ir.IntType(1))
+        along = _splat(builder, _resize(builder, source.weight, low.element), low)
+        weights = builder.mul(along, numbers)
+    fresh = builder.trunc(taps.fresh, ir.IntType(1))
 
     def strip(
-        rounds: Any, vector: Any, plane: Any, number: Any, column: Any, done: Any, few: Any
+        rounds: Any, vector: Any, plane: Any, number: Any, first: Any, done: Any, few: Any
     ) -> None:
         narrow = ir.VectorType(pool.element, vector.count)
         held = _held(vector)
         best, padding = cgutils.alloca_once(builder, held), _padding_state(held)
         size = i64(pool.bytes)
-        steps_to = (plane, planes.line), (number, lines.place_step), (column, size)
-        place = _place(builder, lines.place, *steps_to)
+        steps = (plane, target.plane_step), (number, target.run_step), (first, size)
+        place = _place(builder, target.address, *steps)
         if pool.sums:
             builder.store(padding, best)
         else:
@@ -200,23 +200,23 @@ def _join_rows_of(
                 lowest = _splat(builder, pool.lowest(builder, rule), vector)
                 begin = lowest if few is None else builder.select(few.mask, lowest, padding)
             builder.store(builder.select(fresh, begin, old), best)
-        step = rows.step if apart else i64(narrow.element.width // 8)
-        steps_to = (plane, planes.source), (number, lines.source_step), (column, step)
-        first = _place(builder, lines.source, *steps_to)
+        step = source.step if apart else i64(narrow.element.width // 8)
+        steps = (plane, source.plane_step), (number, source.run_step), (first, step)
+        first_tap = _place(builder, source.address, *steps)
         start = None
         if pool.positions:
-            start = builder.add(lines.position, builder.mul(number, lines.position_step))
-            start = builder.add(start, builder.mul(column, rows.along))
+            start = builder.add(source.position, builder.mul(number, source.run_weight))
+            start = builder.add(start, builder.mul(first, source.weight))
             start = _inverted(builder, start, pool.type, pool.element)
-            start = builder.sub(_splat(builder, start, low), steps)
+            start = builder.sub(_splat(builder, start, low), weights)
 
-        def join_row(row: Any) -> None:
-            offset = builder.load(builder.gep(offsets, [row]))
-            pointer = builder.gep(first, [offset])
+        def join_tap(tap: Any) -> None:
+            offset = builder.load(builder.gep(offsets, [tap]))
+            pointer = builder.gep(first_tap, [offset])
             _prefetch(builder, builder.gep(pointer, [ahead]), level)
             where = None
             if pool.positions:
-                where = builder.load(builder.gep(positions, [row]))
+                where = builder.load(builder.gep(positions, [tap]))
                 where = _splat(builder, _resize(builder, where, low.element), low)
                 where = builder.sub(start, where)
             if apart:
@@ -230,7 +230,7 @@ def _join_rows_of(
                 state = _selected(builder, few.mask, state, padding)
             builder.store(_joined(builder, state, builder.load(best)), best)
 
-        _rounds(builder, rounds, join_row)
+        _rounds(builder, rounds, join_tap)
         found = builder.load(best)
         if not pool.sums:
             _store_states(builder, found, place)
@@ -243,39 +243,36 @@ def _join_rows_of(
                 more = _after(builder, done, builder.fadd(old, found), old)
                 _store(builder, more, place)
 
-    counts = planes.count, lines.count, rows.columns
-
     def strips(rounds: Any) -> None:
-        halves = not pool.positions and not apart  # `steps` are those of a whole vector
-        _runs(context, builder, whole, *counts, partial(strip, rounds), halves)
+        halves = not pool.positions and not apart  # `weights` are those of a whole vector
+        _runs(context, builder, whole, *runs, partial(strip, rounds), halves)
 
     if apart:
-        strips(rows.count)
+        strips(taps.count)
     else:
-        _by_count(builder, rows.count, strips)
+        _by_count(builder, taps.count, strips)
 
 
-def _joining_rows(apart: bool) -> Any:
-    """An intrinsic that joins rows of columns that adjoin, or of others."""
+def _joining_taps(apart: bool) -> Any:
+    """An intrinsic that joins taps of runs whose elements adjoin, or of others."""
 
     @intrinsic
     def join(
-        _context: Any, planes: Any, lines: Any, rows: Any, fresh: Any, kind: Any, rule: Any
+        _context: Any, target: Any, source: Any, runs: Any, taps: Any, kind: Any, rule: Any
     ) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            _join_rows_of(context, builder, signature, values, kind.state, apart)
+            _join_taps_of(context, builder, signature, values, kind.state, apart)
             return context.get_dummy_value()
 
-        return types.void(planes, lines, rows, types.boolean, kind, rule), codegen
+        return types.void(target, source, runs, taps, kind, rule), codegen
 
     return join
 
 
-# The joint state of each column over all rows, kept in a register meanwhile, for lines of planes. A line may be written
-# WIDEST registers further than its columns, with padding or with what stood there. `fresh`: its old states do not
-# count.
-join_rows = _joining_rows(apart=False)
-join_rows_apart = _joining_rows(apart=True)
+# Join runs of states, at a Strided, with those of all taps of a Source, kept in a register meanwhile. Of fresh taps the
+# old states do not count. A run may be written WIDEST registers further, with padding or with what stood there.
+join_taps = _joining_taps(apart=False)
+join_taps_apart = _joining_taps(apart=True)
 
 
 def _folded(
@@ -338,24 +335,21 @@ def fold_block(
     _context: Any,
     target: Any,
     source: Any,
-    planes: Any,
-    target_plane: Any,
-    source_plane: Any,
-    step: Any,
-    n: Any,
+    runs: Any,
     window: Any,
-    count: Any,
     kind: Any,
 ) -> Any:
-    """Join n states, a vector at least, of `window` rows from a row on, and of as many from `count` - 1 more rows on.
+    """Join `window` runs of n states, a vector at least, from each of the runs on, which are no more than `window`.
 
-    Rows are `step` bytes apart, planes the given bytes; count <= window. The last row of the first window is in all of
-    them: up to it rows are joined backwards, after it onwards, so that a window costs as much whatever it has.
+    Target and source are Strided, of runs as far apart. The last run of the first window is in all windows: up to it
+    runs are joined backwards, after it onwards, so that a window costs as much whatever it has.
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        target, source, planes, target_plane, source_plane, step = values[:6]
-        n, window, count = values[6:9]
+        target = Strided(*cgutils.unpack_tuple(builder, values[0]))
+        source = Strided(*cgutils.unpack_tuple(builder, values[1]))
+        planes, count, n = cgutils.unpack_tuple(builder, values[2])
+        window = values[3]
         _prefer_small_code(builder)
         vector = _vector(kind.state.type)
         i64 = n.type
@@ -365,11 +359,11 @@ def fold_block(
         best = cgutils.alloca_once(builder, padding.type)
 
         def strip(plane: Any, first: Any) -> None:
-            rows = _place(builder, source, (plane, source_plane), (first, size))
-            windows = _place(builder, target, (plane, target_plane), (first, size))
+            rows = _place(builder, source.address, (plane, source.plane_step), (first, size))
+            windows = _place(builder, target.address, (plane, target.plane_step), (first, size))
 
             def place(start: Any, row: Any) -> Any:
-                return builder.gep(start, [builder.mul(row, step)])
+                return builder.gep(start, [builder.mul(row, source.run_step)])
 
             def join_row(row: Any) -> Any:
                 state = _load_states(builder, place(rows, row), vector)
@@ -396,16 +390,19 @@ def fold_block(
             strip(loop.index, _lesser(builder, begin, end))
         return context.get_dummy_value()
 
-    i64 = types.int64
-    return types.void(*(i64,) * 9, kind), codegen
+    return types.void(target, source, runs, types.int64, kind), codegen
 
 
 def _fold_runs(
-    context: Any, builder: Any, vector: Any, runs: Any, run: Any, halves: bool = False
+    context: Any, builder: Any, vector: Any, values: Any, run: Any, halves: bool = False
 ) -> None:
-    """`run(plane, number, states, first, few)` for the folded states of strips of the runs; for `halves` see _runs."""
-    runs = Runs(*cgutils.unpack_tuple(builder, runs))
-    pieces = Pieces(*cgutils.unpack_tuple(builder, runs.pieces))
+    """`run(plane, number, states, first, few)` for the folded states of strips of runs; for `halves` see _runs.
+
+    `values`: States and Runs.
+    """
+    states = States(*cgutils.unpack_tuple(builder, values[0]))
+    runs = Runs(*cgutils.unpack_tuple(builder, values[1]))
+    pieces = Pieces(*cgutils.unpack_tuple(builder, states.pieces))
     i64 = runs.n.type
     state_bytes = _width(vector) // 8
     size = i64(state_bytes)
@@ -422,15 +419,14 @@ def _fold_runs(
         few: Any,
     ) -> None:
         step = i64(stride * state_bytes)
-        steps = (plane, runs.plane_line), (number, runs.line_step), (first, step)
-        source = _place(builder, runs.line, *steps)
+        steps = (plane, states.plane_step), (number, states.run_step), (first, step)
+        source = _place(builder, states.address, *steps)
         joined = _folded(builder, source, stride, vector, (count, *shifts))
         places = list(range(0, stride * vector.count, stride))
         run(plane, number, _collected_states(builder, joined, places), first, few)
 
     def strips(stride: int, halves: bool, count: Any) -> None:
-        counts = runs.planes, runs.count, runs.n
-        _runs(context, builder, vector, *counts, partial(near, stride, count), halves)
+        _runs(context, builder, vector, *runs, partial(near, stride, count), halves)
 
     def by_stride(stride: Any) -> None:
         if stride in (1, 2):
@@ -468,12 +464,12 @@ def copy_element(_context: Any, target: Any, source: Any, kind: Any) -> Any:
 
 @intrinsic
 def store_elements(
-    _context: Any, destination: Any, runs: Any, past: Any, kind: Any, rule: Any
+    _context: Any, target: Any, states: Any, runs: Any, past: Any, kind: Any, rule: Any
 ) -> Any:
-    """Store the elements of runs of outputs at a Destination; if `past`, past the caches: see drain_stores."""
+    """Store the elements of runs of outputs at a Strided; if `past`, past the caches: see drain_stores."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        to, past = Destination(*cgutils.unpack_tuple(builder, values[0])), values[2]
+        to, past = Strided(*cgutils.unpack_tuple(builder, values[0])), values[3]
         order = _rule(builder, signature, values)
 
         def run(plane: Any, number: Any, joined: Any, first: Any, few: Any) -> None:
@@ -481,10 +477,10 @@ def store_elements(
             bits = _element_bits(builder, joined, order)
             _store_past(builder, bits, place, first, few, past)
 
-        _fold_runs(context, builder, _vector(kind.state.type), values[1], run, halves=True)
+        _fold_runs(context, builder, _vector(kind.state.type), values[1:3], run, halves=True)
         return context.get_dummy_value()
 
-    return types.void(destination, runs, types.boolean, kind, rule), codegen
+    return types.void(target, states, runs, types.boolean, kind, rule), codegen
 
 
 @intrinsic
@@ -492,6 +488,7 @@ def store_found(
     _context: Any,
     out: Any,
     indices_out: Any,
+    states: Any,
     runs: Any,
     indices: Any,
     blank: Any,
@@ -507,10 +504,10 @@ def store_found(
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         elements_wanted = signature.args[0] != types.none
-        out = Destination(*cgutils.unpack_tuple(builder, values[0])) if elements_wanted else None
-        indices_out = Destination(*cgutils.unpack_tuple(builder, values[1]))
-        base, plane_base, weight, size = Indices(*cgutils.unpack_tuple(builder, values[3]))
-        blank, past = values[4:6]
+        out = Strided(*cgutils.unpack_tuple(builder, values[0])) if elements_wanted else None
+        indices_out = Strided(*cgutils.unpack_tuple(builder, values[1]))
+        base, plane_base, weight, size = Indices(*cgutils.unpack_tuple(builder, values[4]))
+        blank, past = values[5:7]
         order = _rule(builder, signature, values)
         state_type, bits_type = kind.state.type, kind.state.element
         # The keys, and the positions, of two registers of wide states fill one: 0.86 to 0.95 of the time.
@@ -573,8 +570,8 @@ def store_found(
                 with otherwise:
                     store_indices(place, start, low, padding, first, few, ir.IntType(64))
 
-        _fold_runs(context, builder, vector, values[2], run)
+        _fold_runs(context, builder, vector, values[2:4], run)
         return _any(builder, builder.load(found))
 
-    args = (out, indices_out, runs, indices, blank, types.boolean, kind, rule)
+    args = (out, indices_out, states, runs, indices, blank, types.boolean, kind, rule)
     return types.boolean(*args), codegen

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from apart import NEAR_STEPS
-from batch import BATCH_COLUMNS
+from batch import BATCH_COLUMNS, batch_axis
 from compiled import helper
 from memory import VECTOR_BYTES
 from strips import WIDEST
 from walk import integers
+from windows import spatial_axis
 
 # A walk by lines, by packed or transposed planes or window by window is made of these settings, then two tables of
 # axes, whose lengths are among the settings: those of planes (see batch), one at least, and those that windows move
@@ -55,3 +58,23 @@ def pool_tables(walk):
     settings = integers(walk)
     batch = walk + 8 * SETTINGS
     return settings, integers(batch), integers(batch + 8 * BATCH_COLUMNS * settings[BATCH])
+
+
+class Tables(NamedTuple):
+    """What a walk is made of, with the axes that most is about."""
+
+    settings: Any
+    batch: Any
+    spatial: Any
+    planes: Any  # the innermost of the batch axes
+    rows: Any  # the spatial axis from one row to the next, the last but one, and the one along rows, the last
+    columns: Any
+
+
+@helper
+def tables_of(walk):
+    settings, batch, spatial = pool_tables(walk)
+    inner = settings[SPATIAL] - 1
+    planes = batch_axis(batch, settings[BATCH] - 1)
+    rows, columns = spatial_axis(spatial, inner - 1), spatial_axis(spatial, inner)
+    return Tables(settings, batch, spatial, planes, rows, columns)

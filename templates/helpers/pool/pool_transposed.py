@@ -59,7 +59,7 @@ class Positions(NamedTuple):
     plane_step: Any
 
 
-class States(NamedTuple):
+class Buffer(NamedTuple):
     """Vectors of states: where the first ones of all positions stand, and the bytes to the second ones."""
 
     address: Any
@@ -362,8 +362,8 @@ def transposed_chunk(kind, read_rule, store):
         before = aligned((share + 1) * tile * state_size(kind)) if divided else 0
         part = settings[TRANSPOSED_BYTES]
         divisors = allocate(before + 2 * parts * part)
-        first = States(divisors + before, part)
-        second = States(first.address + parts * part, part)
+        first = Buffer(divisors + before, part)
+        second = Buffer(first.address + parts * part, part)
         plane_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
         planes, step = plane_axis[BATCH_SIZE], plane_axis[BATCH_STEP]
         out_step = plane_axis[BATCH_OUT]

@@ -1,4 +1,14 @@
-"""The walk over the windows of a pooling, and over lines of their rows' states."""
+"""The walk over the windows of a pooling by lines: of states, along the last axis, in scratch memory.
+
+What is done for an item, outputs of several planes:
+
+- Which they are, and where: `plane_set`, `stretch_of` along the last two axes, `window_of` in the others.
+- `_make_lines`: of each row of windows a line, a state for each column, is joined of the windows' taps in all axes but
+  the last. Tall windows, whose rows are had by doubling, get one for each row of the input instead, of taps in all axes
+  but the last two, and `fold_window_rows` makes the former of these.
+- `_join_columns`: along the lines windows are joined by doubling, until a few pieces are left of each.
+- `store` joins these, and makes outputs of states.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from batch import BATCH_COLUMNS, BATCH_OTHER, BATCH_OUT, BATCH_STEP, BATCH_WEIGHT
 from compiled import entry, helper, inlined
 from doubling import double_lines, fold_window_rows
 from loops import prefer_small_code
@@ -22,22 +31,23 @@ from memory import (
     split,
     store_integer,
 )
-from plane_sets import plane_set, plane_sets
+from plane_sets import PlaneSet, plane_set, plane_sets
 from pool_line import (
     Lines,
     Pieces,
-    Planes,
-    Rows,
+    Runs,
     Scratch,
+    Source,
+    Strided,
+    Taps,
     clear_states,
     copy_state,
     fold_line,
-    join_rows,
-    join_rows_apart,
+    join_taps,
+    join_taps_apart,
     lane_runs,
 )
 from pool_settings import (
-    BATCH,
     BUFFER,
     GAP_BYTES,
     INDEX_BYTES,
@@ -51,215 +61,181 @@ from pool_settings import (
     SPATIAL,
     TALL,
     TILE,
-    pool_tables,
+    tables_of,
 )
 from pool_state import state_size
-from walk import axis_of, integers, product_of
+from walk import integers, product_of
 from windows import (
     BOX_COLUMNS,
     COLUMNS,
-    DILATION,
-    OTHER_STEP,
     OUT_SIZE,
-    OUT_STEP,
-    PADDING,
-    SIZE,
-    STEP,
-    STRIDE,
-    WEIGHT,
-    WINDOW,
+    Stretch,
     Window,
     element_at,
+    reach_of,
+    span_of,
+    stretch_of,
     window_of,
 )
 
-TABLE = 256  # rows of a window whose offsets are in a table
+TABLE = 256  # taps whose offsets are in a table
 
 
-class LineRows(NamedTuple):
-    """Rows of the input, or of the padding, at which an item's lines begin."""
+class Item(NamedTuple):
+    """Outputs of several planes: so many rows and columns, for one window in the other axes."""
 
-    first: Any
-    count: Any
-    stride: Any
-
-
-class Span(NamedTuple):
-    """A line along the last axis: the position where it begins, and which of its places the input has."""
-
-    start: Any
-    low: Any
-    high: Any
-
-
-class Outputs(NamedTuple):
-    """Which outputs an item has, of each of its planes, and how they differ from those of the item before."""
-
-    outer: Any  # position in all spatial axes but the last two
-    row: Any  # the first of the last axis but one
-    rows: Any
-    column: Any  # the first of the last axis
-    columns: Any
-    lanes: Any  # places of the batch axis that stand side by side
-    new_column: Any  # they are in other columns
-    new_place: Any  # in other columns or rows
-
-
-class Places(NamedTuple):
-    """Where an item's first plane is: addresses, an index, and the position from which positions are counted."""
-
-    source: Any  # of the plane
-    out: Any  # of the item's first output
-    other: Any  # of its index or position; of norms, of the doubt that all items share
-    base: Any  # index of the plane's first element
-    origin: Any
+    planes: PlaneSet
+    outer: Any  # number of that window
+    rows: Stretch
+    columns: Stretch
+    source: Any  # address of the first plane
+    out: Any  # of its first output
+    other: Any  # of that one's index or position; of norms, of the doubt that all items share
+    origin: Any  # the position in a plane from which those of states are counted
+    new_columns: Any  # they are others than those of the item before
+    new_outputs: Any  # so are columns or rows
 
 
 @inlined
-def _fill_tables(box, spatial, axes, total, first, count, offsets, positions):
-    """Table the offsets, and twice the positions, of `count` elements of a window in all axes but the last.
+def _fill_taps(tables, scratch, window, first, count):
+    """Fill the tables of `count` taps, from number `first` on, of a window in all axes but the last.
 
-    The first one has the number `first`. The last but one of the axes goes slowest, so that a window which padding cuts
-    along it has a part of the table. In the `axes` before that a window has `total` elements.
+    `window` is the one in all axes but the last two. Along the last but one they go slowest, so that a window which
+    padding cuts there has a part of the table.
     """
-    axis = axis_of(spatial, axes, COLUMNS)
-    row_step, row_weight = axis[DILATION] * axis[STEP], axis[DILATION] * axis[WEIGHT]
-    for r in range(count):
-        row, number = split(first + r, total)
-        offset, position = element_at(box, axes, number)
-        place = 2 * (position + row * row_weight)
-        store_integer(np.int64(0), offsets + r * 8, offset + row * row_step)
-        store_integer(np.int64(0), positions + r * 8, place)
+    axis = tables.rows
+    row_step, row_weight = axis.dilation * axis.step, axis.dilation * axis.weight
+    for i in range(count):
+        row, number = split(first + i, window.total)
+        offset, position = element_at(scratch.box, tables.settings[SPATIAL] - 2, number)
+        twice = 2 * (position + row * row_weight)
+        store_integer(np.int64(0), scratch.offsets + i * 8, offset + row * row_step)
+        store_integer(np.int64(0), scratch.positions + i * 8, twice)
 
 
 @inlined
-def _rows_inside(axis, row, total, tall, lines):
-    """Of the rows of a window from `row` on (`tall`: of this row alone) those that the input has.
+def _outer_window(tables, scratch, outer):
+    """The window in all axes but the last two, whose taps are in the tables now, and how many taps a line has."""
+    window = window_of(tables.spatial, tables.settings[SPATIAL] - 2, outer, scratch.box)
+    taps = window.total  # of a line, where padding cuts none
+    if tables.settings[TALL] == 0:
+        taps *= tables.rows.window
+    _fill_taps(
+        tables, scratch, window, np.int64(0), least(taps, TABLE)
+    )  # 0 would make another version
+    return window, taps
 
-    Returns the first, the number of elements in all of them, and how many lines, up to `lines`, have as many.
+
+@inlined
+def _rows_of_lines(tables, count):
+    """How many lines `count` rows of windows get in each plane, and how many rows of the input they are apart."""
+    axis = tables.rows
+    if tables.settings[TALL] != 0:
+        return span_of(axis, count), 1
+    return count, axis.stride
+
+
+@inlined
+def _taps_inside(tables, window, row, lines):
+    """Of a line's taps, the first of which is in row `row` of the input, or before it, those that the input has.
+
+    Returns the first row of them, how many there are, and how many lines, up to `lines`, have as many.
     """
-    size, dilation, stride = axis[SIZE], axis[DILATION], axis[STRIDE]
-    reach = (axis[WINDOW] - 1) * dilation
-    if tall:
+    axis = tables.rows
+    reach, total = reach_of(axis), window.total
+    if tables.settings[TALL] != 0:
         if row < 0:
             return row, 0, least(-row, lines)
-        if row < size:
-            return row, total, least(size - row, lines)
+        if row < axis.size:
+            return row, total, least(axis.size - row, lines)
         return row, 0, lines
-    if total > 0 and row >= 0 and row + reach < size:
-        return row, total * axis[WINDOW], least((size - 1 - reach - row) // stride + 1, lines)
-    cut = ceildiv(most(-row, 0), dilation)
-    stop = axis[WINDOW]
-    if row + reach >= size:
-        stop = ceildiv(most(size - row, 0), dilation)
-    return row + cut * dilation, most(stop - cut, 0) * total, 1
-
-
-@helper
-def _clear_ends(lines, count, low, high, line, share, plane_states, kind):
-    """Set the states before `low` and from `high` on to padding in each of the lines, `share` of them in a plane."""
-    size = state_size(kind)
-    for i in range(count):
-        plane, row = split(i, share)
-        place = lines + (plane * plane_states + row * line) * size
-        clear_states(place, low, kind)
-        clear_states(place + high * size, line - high, kind)
-
-
-@helper
-def _join_apart(planes, lines, rows, fresh, kind, rule):
-    """As join_rows_apart, in a function of its own: amid the chunk others take up to 1.1 times as long."""
-    join_rows_apart(planes, lines, rows, fresh, kind, rule)
-
-
-@inlined
-def _join_all_rows(settings, spatial, box, total, table, planes, lines, rows, block, kind, rule):
-    """Join rows, also more of them than their tables hold."""
-    apart = settings[PITCH] == 1 and rows.step != element_size(kind)
-    joined = np.int64(0)
-    while joined < rows.count:
-        more = least(rows.count - joined, TABLE)
-        if table > TABLE:
-            axes = settings[SPATIAL] - 2
-            _fill_tables(box, spatial, axes, total, joined, more, rows.offsets, rows.positions)
-        done = np.int64(0)
-        while done < more:
-            some = least(more - done, block)
-            at = done * 8
-            part = Rows(
-                rows.offsets + at,
-                rows.positions + at,
-                some,
-                rows.columns,
-                rows.step,
-                rows.along,
-            )
-            fresh = joined == 0
-            if apart:
-                _join_apart(planes, lines, part, fresh, kind, rule)
-            else:
-                join_rows(planes, lines, part, fresh, kind, rule)
-            done += some
-            joined += some
-
-
-@inlined
-def _make_lines(
-    settings,
-    spatial,
-    window,
-    table,
-    line_rows,
-    span,
-    lanes,
-    source,
-    planes,
-    scratch,
-    block,
-    kind,
-    rule,
-):
-    """Make the lines of an item's planes: alike lines at once, or the runs of one line."""
-    inner = settings[SPATIAL] - 1
-    size, element_bytes = state_size(kind), element_size(kind)
-    pitch, line, tall = settings[PITCH], settings[LINE] * size, settings[TALL] != 0
-    step, row_axis = axis_of(spatial, inner, COLUMNS)[STEP], axis_of(spatial, inner - 1, COLUMNS)
-    row_step, row_weight = row_axis[STEP], row_axis[WEIGHT]
-    places = span.high - span.low
-    # Of each row of the input. Positions of places count up, those of lanes do not.
-    adjoin = settings[INDEX_BYTES] == 0 and step == pitch * element_bytes
-    runs, n = lane_runs(pitch, lanes, places, adjoin)
-    along = 1 if pitch == 1 else 0
-    source += window.offset + (span.start + span.low) * step
-    # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.
-    done = 0 if places > 0 else line_rows.count
-    while done < line_rows.count:
-        row, inside, alike = _rows_inside(
-            row_axis,
-            line_rows.first + done * line_rows.stride,
-            window.total,
-            tall,
-            line_rows.count - done,
+    if total > 0 and row >= 0 and row + reach < axis.size:
+        return (
+            row,
+            total * axis.window,
+            least((axis.size - 1 - reach - row) // axis.stride + 1, lines),
         )
-        count, place_step = alike, line
-        source_step, position_step = line_rows.stride * row_step, line_rows.stride * row_weight
+    cut = ceildiv(most(-row, 0), axis.dilation)
+    stop = axis.window
+    if row + reach >= axis.size:
+        stop = ceildiv(most(axis.size - row, 0), axis.dilation)
+    return row + cut * axis.dilation, most(stop - cut, 0) * total, 1
+
+
+@helper
+def _join_apart(target, source, runs, taps, kind, rule):
+    """As join_taps_apart, in a function of its own: amid the chunk others take up to 1.1 times as long."""
+    join_taps_apart(target, source, runs, taps, kind, rule)
+
+
+@inlined
+def _join_all_taps(
+    tables, scratch, window, most_taps, count, target, source, runs, block, kind, rule
+):
+    """Join `count` of so many taps at most, `block` at once; of more than their tables hold, part by part."""
+    apart = tables.settings[PITCH] == 1 and source.step != element_size(kind)
+    joined = np.int64(0)
+    while joined < count:
+        filled = least(count - joined, TABLE)
+        if most_taps > TABLE:
+            _fill_taps(tables, scratch, window, joined, filled)
+        for at in range(0, filled, block):
+            taps = Taps(
+                scratch.offsets + at * 8,
+                scratch.positions + at * 8,
+                least(filled - at, block),
+                joined + at == 0,
+            )
+            if apart:
+                _join_apart(target, source, runs, taps, kind, rule)
+            else:
+                join_taps(target, source, runs, taps, kind, rule)
+        joined += filled
+
+
+@inlined
+def _make_lines(tables, scratch, window, most_taps, item, lines, block, kind, rule):
+    """Join the taps of each line of an item: of alike lines at once, or of the runs of one line."""
+    settings, size, element_bytes = tables.settings, state_size(kind), element_size(kind)
+    pitch, planes, columns = settings[PITCH], item.planes, item.columns
+    rows, axis = tables.rows, tables.columns
+    count, stride = _rows_of_lines(tables, item.rows.count)
+    places = columns.high - columns.low
+    # Of each row of the input. Positions of places count up, those of lanes do not.
+    adjoin = settings[INDEX_BYTES] == 0 and axis.step == pitch * element_bytes
+    runs, n = lane_runs(pitch, planes.lanes, places, adjoin)
+    weight = 1 if pitch == 1 else 0
+    source = item.source + window.offset + (columns.start + columns.low) * axis.step
+    target = lines.address + columns.low * pitch * size
+    # Of lines of nothing but padding nothing is read: not even `source` need be memory of the input.
+    done = 0 if places > 0 else count
+    while done < count:
+        row, taps, alike = _taps_inside(
+            tables, window, item.rows.start + done * stride, count - done
+        )
+        line = target + done * lines.line_step
+        for p in range(planes.count if taps == 0 and settings[TALL] == 0 else 0):
+            clear_states(line + p * lines.plane_step, places * pitch, kind)
+        first, position = source + row * rows.step, (row - most(item.rows.start, 0)) * rows.weight
+        run_count, run_step = alike, lines.line_step
+        source_step, run_weight = stride * rows.step, stride * rows.weight
         if runs != 1:
-            alike, count = 1, runs
-            place_step, source_step, position_step = pitch * size, step, 1
-        place = scratch.lines + done * line + span.low * pitch * size
-        position = (row - most(line_rows.first, 0)) * row_weight
-        start = source + row * row_step
-        for p in range(planes.count if inside == 0 and not tall else 0):
-            clear_states(place + p * planes.line, places * pitch, kind)
-        _join_all_rows(
-            settings,
-            spatial,
-            scratch.box,
-            window.total,
-            table,
-            planes,
-            Lines(place, start, position, count, place_step, source_step, position_step),
-            Rows(scratch.offsets, scratch.positions, inside, n, step, along),
+            run_count, run_step, source_step, run_weight, alike = (
+                runs,
+                pitch * size,
+                axis.step,
+                1,
+                1,
+            )
+        _join_all_taps(
+            tables,
+            scratch,
+            window,
+            most_taps,
+            taps,
+            Strided(line, lines.plane_step, run_step),
+            Source(first, tables.planes.step, source_step, axis.step, position, run_weight, weight),
+            Runs(planes.count, run_count, n),
             block,
             kind,
             rule,
@@ -268,83 +244,44 @@ def _make_lines(
 
 
 @helper
-def _thin(lines, count, line, n, stride, kind):
-    """Move every `stride`-th state of so many lines, `line` bytes apart, to their begins: n of each."""
-    size = state_size(kind)
-    for _ in range(count):
-        for i in range(n):
-            copy_state(lines + i * size, lines + i * stride * size, kind)
-        lines += line
-
-
-@inlined
-def _span_of(axis, column, count):
-    """The line of so many outputs from `column` on."""
-    start = column * axis[STRIDE] - axis[PADDING]
-    length = (count - 1) * axis[STRIDE] + 1 + (axis[WINDOW] - 1) * axis[DILATION]
-    low = least(most(-start, 0), length)
-    return Span(start, low, most(least(axis[SIZE] - start, length), low))
-
-
-@inlined
-def _outer_window(settings, spatial, row, scratch):
-    """The window in all axes but the last two, in the tables too, and how many elements make a state, unless cut."""
-    outer_axes = settings[SPATIAL] - 2
-    window = window_of(spatial, outer_axes, row, scratch.box)
-    table = window.total
-    if settings[TALL] == 0:
-        table *= axis_of(spatial, outer_axes, COLUMNS)[WINDOW]
-    _fill_tables(
-        scratch.box,
-        spatial,
-        outer_axes,
-        window.total,
-        np.int64(0),  # not a literal, which would make another version
-        least(table, TABLE),
-        scratch.offsets,
-        scratch.positions,
-    )
-    return window, table
+def _clear_ends(tables, columns, lines, planes, rows, kind):
+    """Set the states that are not in the input's columns to padding, in so many lines of each plane."""
+    size, pitch, n = state_size(kind), tables.settings[PITCH], tables.settings[LINE]
+    low, high = columns.low * pitch, columns.high * pitch
+    for i in range(planes * rows):
+        plane, row = split(i, rows)
+        line = lines.address + plane * lines.plane_step + row * lines.line_step
+        clear_states(line, low, kind)
+        clear_states(line + high * size, n - high, kind)
 
 
 @helper
-def _join_along(settings, axis, scratch, lines, planes, rows, columns, kind):
-    """Join lines of whole windows' rows along the last axis: where they are then, and what pieces are left."""
-    size, pitch, stride = state_size(kind), settings[PITCH], axis[STRIDE]
-    in_all = planes.count * (planes.line // size)
-    lines, pieces = double_lines(
-        scratch.doubled, scratch.rest, lines, in_all, axis[WINDOW], axis[DILATION] * pitch, kind
+def _thin(line, n, stride, kind):
+    """Move every `stride`-th state of a line to its begin: n of them."""
+    size = state_size(kind)
+    for i in range(n):
+        copy_state(line + i * size, line + i * stride * size, kind)
+
+
+@helper
+def _join_columns(tables, scratch, item, lines, kind):
+    """Join lines of windows' rows along the last axis, but for some pieces."""
+    axis, size, pitch = tables.columns, state_size(kind), tables.settings[PITCH]
+    planes = item.planes.count
+    n = planes * (lines.plane_step // size)
+    source, pieces = double_lines(
+        scratch.doubled, scratch.rest, lines.address, n, axis.window, axis.dilation * pitch, kind
     )
-    if pitch > 1 or stride <= NEAR_STRIDE:
-        return lines, Pieces(stride, pieces.count, pieces.step, pieces.last)
-    reach = (axis[WINDOW] - 1) * axis[DILATION]
-    fold_line(scratch.doubled, lines, in_all - reach, pieces, kind)
-    for p in range(planes.count):
-        place = scratch.doubled + p * planes.line
-        _thin(place, rows, settings[LINE] * size, columns, stride, kind)
-    return scratch.doubled, Pieces(1, 1, 0, 0)
-
-
-@inlined
-def _line_rows(axis, first, rows, tall):
-    """Where the lines of so many rows of outputs begin: one for each or, if `tall`, for each row that windows have."""
-    stride = axis[STRIDE]
-    begin = first * stride - axis[PADDING]
-    if tall:
-        reach = (axis[WINDOW] - 1) * axis[DILATION]
-        return LineRows(begin, (rows - 1) * stride + 1 + reach, 1)
-    return LineRows(begin, rows, stride)
-
-
-@inlined
-def _item_places(several, window, outputs, line_rows, span, row_axis, axis, x, out, other):
-    """Where the first of an item's planes is, in the three arrays."""
-    to = out + several.out + window.out
-    to += outputs.row * row_axis[OUT_STEP] + outputs.column * axis[OUT_STEP]
-    other_to = other + several.other + window.other
-    other_to += outputs.row * row_axis[OTHER_STEP] + outputs.column * axis[OTHER_STEP]
-    origin = window.position + most(line_rows.first, 0) * row_axis[WEIGHT] + span.start + span.low
-    return Places(x + several.source, to, other_to, several.base, origin)
+    stride = 1 if pitch > 1 else axis.stride
+    pieces = Pieces(stride, pieces.count, pieces.step, pieces.last)
+    if stride > NEAR_STRIDE:
+        fold_line(scratch.doubled, source, n - reach_of(axis), pieces, kind)
+        source, pieces = scratch.doubled, Pieces(1, 1, 0, 0)
+        for i in range(planes * item.rows.count):
+            plane, row = split(i, item.rows.count)
+            line = source + plane * lines.plane_step + row * lines.line_step
+            _thin(line, item.columns.count, stride, kind)
+    return Lines(source, lines.plane_step, lines.line_step, axis.stride * pitch * size, pieces)
 
 
 def line_chunk(kind, read_rule, block, store):
@@ -352,7 +289,7 @@ def line_chunk(kind, read_rule, block, store):
 
     Of small planes an item is several, whose lines are joined as one: 1.1 to 2 times as fast for 13 x 13 elements.
     Positions are counted from an item's first element. `read_rule(settings)` returns what states are made by, of
-    `block` rows of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs,
+    `block` taps of a window at once: a Rule of the greatest, p of norms, else None. `store` writes an item's outputs,
     and to the other array indices or positions of the greatest, or that a norm is in doubt; for averages there is none.
     """
     sums = kind.sums
@@ -361,98 +298,84 @@ def line_chunk(kind, read_rule, block, store):
     @entry
     def chunk(walk, x, out, other, begin, end):
         prefer_small_code()
-        settings, batch, spatial = pool_tables(walk)
+        tables = tables_of(walk)
+        settings = tables.settings
         rule = read_rule(settings)
         buffer = settings[BUFFER]
         before = aligned(8 * (2 * TABLE + BOX_COLUMNS * settings[SPATIAL]))
         memory = allocate(before + settings[SCRATCH])
-        lines = memory + before
+        lines_at = memory + before
         scratch = Scratch(
             offsets=memory,
             positions=memory + 8 * TABLE,
             box=integers(memory + 16 * TABLE),
-            lines=lines,
-            doubled=lines + buffer,
-            rest=lines + 2 * buffer if sums else None,
-            divisors=lines + 3 * buffer if sums else None,
-            spare=lines + buffers * buffer,
+            lines=lines_at,
+            doubled=lines_at + buffer,
+            rest=lines_at + 2 * buffer if sums else None,
+            divisors=lines_at + 3 * buffer if sums else None,
+            spare=lines_at + buffers * buffer,
         )
-        inner = settings[SPATIAL] - 1
         size, element_bytes = state_size(kind), element_size(kind)
-        pitch, tile = settings[PITCH], settings[TILE]
-        share, most_planes = settings[SHARE], settings[PLANES]
-        tall, line = settings[TALL] != 0, settings[LINE]
-        gap = GAP_BYTES // size if most_planes > 1 else 0
-        axis, row_axis = axis_of(spatial, inner, COLUMNS), axis_of(spatial, inner - 1, COLUMNS)
-        out_n, rows = axis[OUT_SIZE], row_axis[OUT_SIZE]
-        outers = product_of(spatial, inner - 1, COLUMNS, OUT_SIZE)
-        blocks, tiles = ceildiv(rows, share), ceildiv(out_n, tile)
-        sets = plane_sets(settings, batch, most_planes)
-        batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
-        steps = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT], batch_axis[BATCH_OTHER]
-        plane_base = batch_axis[BATCH_WEIGHT]
-        last_low, last_high, last_first, last_column, last_outer = -1, -1, -1, -1, -1
-        window = Window(0, 0, 0, 0, 0)  # in all axes but the last two
-        table = 0  # elements that make a state where padding cuts none
-        for item in range(begin, end):
+        tile, share, most_planes = settings[TILE], settings[SHARE], settings[PLANES]
+        tall, line_step = settings[TALL] != 0, settings[LINE] * size
+        gap = GAP_BYTES if most_planes > 1 else 0
+        axis, rows_axis = tables.columns, tables.rows
+        outers = product_of(tables.spatial, settings[SPATIAL] - 2, COLUMNS, OUT_SIZE)
+        blocks, tiles = ceildiv(rows_axis.out_size, share), ceildiv(axis.out_size, tile)
+        sets = plane_sets(settings, tables.batch, most_planes)
+        last_outer, last_row, last_column, last_low, last_high = -1, -1, -1, -1, -1
+        window, most_taps = Window(0, 0, 0, 0, 0), 0
+        for number in range(begin, end):
             # Tiles go fastest: their rows are one after the other in memory.
-            rest, column = split(item, tiles)
-            rest, first = split(rest, blocks)
-            number, outer = split(rest, outers)
-            column *= tile
-            first *= share
-            columns, some = least(tile, out_n - column), least(share, rows - first)
-            several = plane_set(settings, batch, sets, number, element_bytes)
+            rest, column = split(number, tiles)
+            rest, row = split(rest, blocks)
+            rest, outer = split(rest, outers)
+            planes = plane_set(settings, tables.batch, sets, rest, element_bytes)
+            rows = stretch_of(rows_axis, row * share, share)
+            columns = stretch_of(axis, column * tile, tile)
             if outer != last_outer:
-                window, table = _outer_window(settings, spatial, outer, scratch)
-                last_outer, last_first = outer, -1
-            span = _span_of(axis, column, columns)
-            line_rows = _line_rows(row_axis, first, some, tall)
-            new_column = column != last_column
-            new_place = new_column or first != last_first
-            moved = span.low != last_low or span.high != last_high
-            last_low, last_high, last_first, last_column = span.low, span.high, first, column
-            # States before the first place that the input has, and before the end; from one plane's lines to the next.
-            ends, plane_states = (span.low * pitch, span.high * pitch), line_rows.count * line + gap
+                window, most_taps = _outer_window(tables, scratch, outer)
+            new_columns = columns.first != last_column
+            new_outputs = new_columns or rows.first != last_row or outer != last_outer
+            new_ends = columns.low != last_low or columns.high != last_high
+            last_outer, last_row, last_column = outer, rows.first, columns.first
+            last_low, last_high = columns.low, columns.high
+            item = Item(
+                planes=planes,
+                outer=outer,
+                rows=rows,
+                columns=columns,
+                source=x + planes.source,
+                out=out
+                + planes.out
+                + window.out
+                + rows.first * rows_axis.out_step
+                + columns.first * axis.out_step,
+                other=other
+                + planes.other
+                + window.other
+                + rows.first * rows_axis.other_step
+                + columns.first * axis.other_step,
+                origin=window.position
+                + most(rows.start, 0) * rows_axis.weight
+                + columns.start
+                + columns.low,
+                new_columns=new_columns,
+                new_outputs=new_outputs,
+            )
+            plane_step = _rows_of_lines(tables, rows.count)[0] * line_step + gap
+            lines = Lines(lines_at, plane_step, line_step, size, Pieces(1, 1, 0, 0))
+            if tall and (new_ends or new_outputs):
+                clear_states(lines_at, most_planes * (plane_step // size), kind)
+            elif new_ends and not tall:
+                _clear_ends(tables, columns, lines, most_planes, share, kind)
+            _make_lines(tables, scratch, window, most_taps, item, lines, block, kind, rule)
             if tall:
-                if moved or new_place:
-                    clear_states(lines, most_planes * plane_states, kind)
-            elif moved:
-                _clear_ends(lines, most_planes * share, *ends, line, share, plane_states, kind)
-            outputs = Outputs(
-                outer, first, some, column, columns, several.lanes, new_column, new_place
-            )
-            places = _item_places(
-                several, window, outputs, line_rows, span, row_axis, axis, x, out, other
-            )
-            planes = Planes(several.count, plane_states * size, *steps, plane_base)
-            _make_lines(
-                settings,
-                spatial,
-                window,
-                table,
-                line_rows,
-                span,
-                several.lanes,
-                places.source,
-                planes,
-                scratch,
-                block,
-                kind,
-                rule,
-            )
-            joined = lines
-            if tall:
-                joined = fold_window_rows(
-                    settings, row_axis, scratch, several.count, some, plane_states, *ends, kind
-                )
-                if joined == lines:
-                    last_first = -1  # these lines are to be cleared again
-                planes = Planes(several.count, some * line * size, *steps, plane_base)
-            joined, pieces = _join_along(
-                settings, axis, scratch, joined, planes, some, columns, kind
-            )
-            store(settings, spatial, outputs, places, planes, joined, pieces, scratch, kind, rule)
+                lines = fold_window_rows(tables, scratch, item, lines, kind)
+                if lines.address == lines_at:
+                    last_row = -1  # what is there is to be cleared
+            lines = _join_columns(tables, scratch, item, lines, kind)
+            store(tables, scratch, item, lines, kind, rule)
         if settings[PAST] != 0:
             drain_stores()
         release(memory)

@@ -17,8 +17,9 @@ from half import _like
 from llvm import _const
 from loops import _cases
 from memory import _load, _place, _pointer, _splat, _store, _vector, element_size, split
-from pool_line import Destination, Pieces, Planes, Runs, _fold_runs, copy_element, lane_runs
-from pool_settings import LANE_OUT, LINE, PAST, PITCH, SPATIAL
+from pool_line import Runs, States, Strided, _fold_runs, copy_element
+from pool_outputs import layout_of
+from pool_settings import LANE_OUT, PAST, PITCH
 from pool_state import state_size
 from shuffles import _shuffled
 from state_lanes import _padding_state
@@ -26,8 +27,6 @@ from stores import _store_lanes, _store_past
 from strips import _after, _runs, _strips
 from sums import Sums, _float_of, _nearest_bits
 from vectors import _any
-from walk import axis_of
-from windows import COLUMNS, OUT_STEP
 
 
 def _as_state(builder: Any, value: Any, element: Any) -> Any:
@@ -128,6 +127,14 @@ def get_sum(_context: Any, line: Any, number: Any, kind: Any) -> Any:
         return value if element == ir.DoubleType() else builder.fpext(value, ir.DoubleType())
 
     return types.float64(types.int64, types.int64, kind), codegen
+
+
+class Planes(NamedTuple):
+    """Planes whose elements are added to sums: how many, and the bytes to the next one's line, and its elements."""
+
+    count: Any
+    line: Any
+    source: Any
 
 
 @intrinsic
@@ -303,7 +310,8 @@ class RunDivisors(NamedTuple):
 @intrinsic
 def _store_sums(
     _context: Any,
-    destination: Any,
+    target: Any,
+    states: Any,
     runs: Any,
     divisors: Any,
     past: Any,
@@ -316,8 +324,8 @@ def _store_sums(
     """
 
     def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        to = Destination(*cgutils.unpack_tuple(builder, values[0]))
-        by, past = RunDivisors(*cgutils.unpack_tuple(builder, values[2])), values[3]
+        to = Strided(*cgutils.unpack_tuple(builder, values[0]))
+        by, past = RunDivisors(*cgutils.unpack_tuple(builder, values[3])), values[4]
         pool, element = kind.state, kind.state.type
         size = to.address.type(pool.bytes)
         doubtful = cgutils.alloca_once_value(builder, ir.IntType(1)(0))
@@ -339,87 +347,66 @@ def _store_sums(
             bits = _nearest_bits(context, builder, value, pool)
             _store_past(builder, bits, place, first, few, past)
 
-        _fold_runs(context, builder, _vector(element), values[1], run, pool.divided)
+        _fold_runs(context, builder, _vector(element), values[1:3], run, pool.divided)
         return builder.load(doubtful)
 
-    args = (destination, runs, divisors, types.boolean, kind, exponent)
+    args = (target, states, runs, divisors, types.boolean, kind, exponent)
     return types.boolean(*args), codegen
 
 
-class OutputBlock(NamedTuple):
-    """Outputs that are stored together."""
+class LineDivisors(NamedTuple):
+    """Addresses of two lines: the divisor of an output is the product of one for its column and one for its row."""
 
-    rows: Any
     columns: Any
-    lanes: Any  # places of the batch axis that stand side by side
+    rows: Any
 
 
 @helper
-def write_lines(
-    settings,
-    spatial,
-    outputs,
-    target,
-    line,
-    planes,
-    pieces,
-    by_column,
-    by_row,
-    spare,
-    kind,
-    exponent,
-):
-    """Store a block of outputs of each plane, whose lines, one for each row, are yet to be joined of pieces.
+def write_lines(tables, outputs, target, lines, divisors, spare, kind, exponent):
+    """Store a block of outputs, the first one at `target`, of Lines of sums, one for each row.
 
-    A divisor is the product of one in the line `by_column` and one in the line `by_row`. All planes are stored at once
-    where elements adjoin: small ones take 0.7 to 1 of the time so.
+    All planes are stored at once where elements adjoin: small ones take 0.7 to 1 of the time so. True if an output is
+    not certain to be right. `spare`: scratch memory for a run.
     """
-    rows, columns, lanes = outputs
-    inner = settings[SPATIAL] - 1
+    settings, axis, plane_out = tables.settings, tables.columns, tables.planes.out_step
     size, element_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
-    line_step, line_out = settings[LINE] * size, axis_of(spatial, inner - 1, COLUMNS)[OUT_STEP]
-    step = axis_of(spatial, inner, COLUMNS)[OUT_STEP]
-    element_out = step if pitch == 1 else settings[LANE_OUT]
-    adjoin = pieces.stride == 1 and element_out == element_bytes and step == pitch * element_bytes
-    runs, n_run = lane_runs(pitch, lanes, columns, adjoin)
-    again, run_out, along = rows, step, pieces.stride * pitch * size
-    column_step, row_step = pitch * size, 0
-    if runs == 1:  # all lines at once, each of them one run
-        again, runs = 1, rows
-        run_out, along, column_step, row_step = line_out, line_step, 0, size
-    if pitch > 1:
-        pieces = Pieces(1, pieces.count, pieces.step, pieces.last)
+    element_out = axis.out_step if pitch == 1 else settings[LANE_OUT]
     plain = element_out == element_bytes
-    together = planes.count if plain else 1
+    adjoin = plain and axis.out_step == pitch * element_bytes and lines.step == pitch * size
+    layout = layout_of(tables, outputs, lines, adjoin)
+    column_step, row_step = pitch * size, 0
+    if layout.line_states == 0:  # a run is a line
+        column_step, row_step = 0, size
+    planes, runs, turns = outputs.planes, layout.runs, 1
+    if not plain:  # run by run, by way of scratch memory
+        planes, runs, turns = 1, 1, layout.runs
     doubtful = False
-    for turn in range(planes.count // together * again):
-        plane, again_row = split(turn, again)
-        to = target + plane * planes.out + again_row * line_out
-        line_at = line + plane * planes.line + again_row * line_step
-        scales = by_row + again_row * size
-        for r in range(1 if plain else runs):
+    for i in range(outputs.planes // planes * layout.lines):
+        plane, line = split(i, layout.lines)
+        to = target + plane * plane_out + line * layout.line_out
+        states = lines.address + plane * lines.plane_step + line * layout.line_states
+        for run in range(turns):
             unsure = _store_sums(
-                Destination(to if plain else spare, planes.out, run_out),
-                Runs(
-                    line=line_at + r * along,
-                    planes=together,
-                    plane_line=planes.line,
-                    count=runs if plain else 1,
-                    line_step=along,
-                    n=n_run,
-                    pieces=pieces,
+                Strided(to if plain else spare, plane_out, layout.run_out),
+                States(
+                    states + run * layout.run_states,
+                    lines.plane_step,
+                    layout.run_states,
+                    lines.pieces,
                 ),
+                Runs(planes, runs, layout.n),
                 RunDivisors(
-                    by_column + r * column_step, column_step, scales + r * row_step, row_step
+                    divisors.columns + run * column_step,
+                    column_step,
+                    divisors.rows + line * size + run * row_step,
+                    row_step,
                 ),
                 plain and settings[PAST] != 0,
                 kind,
                 exponent,
             )
             doubtful = doubtful or unsure
-            if not plain:
-                for i in range(n_run):
-                    copy_element(
-                        to + r * run_out + i * element_out, spare + i * element_bytes, kind
-                    )
+            for n in range(0 if plain else layout.n):
+                element = to + run * layout.run_out + n * element_out
+                copy_element(element, spare + n * element_bytes, kind)
     return doubtful

@@ -8,12 +8,32 @@ import numpy as np
 
 from compiled import inlined
 from memory import ceildiv, least, most, split
-from walk import axis_of
+from walk import _row_reader, axis_of
 
-# Columns of the table `spatial`, with a row for each axis that windows move along, outermost first.
+
+class SpatialAxis(NamedTuple):
+    """A row of the table `spatial`, which has one for each axis that windows move along, outermost first."""
+
+    size: Any
+    out_size: Any
+    window: Any
+    stride: Any
+    dilation: Any
+    padding: Any
+    step: Any  # bytes in the input, the output and the other array
+    out_step: Any
+    other_step: Any
+    weight: Any  # positions
+    low: Any  # positions from low to high - 1 count in the divisor of an average
+    high: Any
+
+
+spatial_axis = _row_reader(SpatialAxis)
+
+# The columns of that table by number.
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
-STEP, OUT_STEP, OTHER_STEP, WEIGHT = 6, 7, 8, 9  # bytes in input, output and other array; positions
-LOW, HIGH = 10, 11  # positions from low to high - 1 count in the divisor of an average
+STEP, OUT_STEP, OTHER_STEP, WEIGHT = 6, 7, 8, 9
+LOW, HIGH = 10, 11
 COLUMNS = 12
 # Columns of a box, with a row for each axis: how many elements of a window are inside the input, and from one to the
 # next the bytes and the positions.
@@ -33,19 +53,49 @@ class Window(NamedTuple):
     other: Any  # in the other array
 
 
+class Stretch(NamedTuple):
+    """Outputs side by side along an axis, and the places that their windows span, of which the input may lack some."""
+
+    first: Any
+    count: Any
+    start: Any  # position of the first place, below 0 in the padding
+    low: Any  # places from low to high - 1 are in the input
+    high: Any
+
+
+@inlined
+def reach_of(axis):
+    """Positions from the first element of a window to its last."""
+    return (axis.window - 1) * axis.dilation
+
+
+@inlined
+def span_of(axis, count):
+    """How many places so many windows span."""
+    return (count - 1) * axis.stride + 1 + reach_of(axis)
+
+
+@inlined
+def stretch_of(axis, first, most_count):
+    """So many outputs from number `first` on, or as many as are left."""
+    count = least(most_count, axis.out_size - first)
+    start, span = first * axis.stride - axis.padding, span_of(axis, count)
+    low = least(most(-start, 0), span)
+    return Stretch(first, count, start, low, most(least(axis.size - start, span), low))
+
+
 @inlined
 def elements_between(spatial, d, output, low, high):
     """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
-    axis = axis_of(spatial, d, COLUMNS)
-    start = output * axis[STRIDE] - axis[PADDING]
-    dilation, window = axis[DILATION], axis[WINDOW]
+    axis = spatial_axis(spatial, d)
+    start = output * axis.stride - axis.padding
     before, left = low - start, high - start
-    if dilation == 1:
+    if axis.dilation == 1:
         first = most(before, 0)
-        stop = least(window, left)
+        stop = least(axis.window, left)
     else:
-        first = ceildiv(most(before, 0), dilation)
-        stop = least(window, ceildiv(most(left, 0), dilation))
+        first = ceildiv(most(before, 0), axis.dilation)
+        stop = least(axis.window, ceildiv(most(left, 0), axis.dilation))
     return first, most(stop - first, 0)
 
 
@@ -61,20 +111,19 @@ def window_of(spatial, axes, row, box):
     out_offset = 0
     other_offset = 0
     for d in range(axes - 1, -1, -1):
-        axis = axis_of(spatial, d, COLUMNS)
-        dilation = axis[DILATION]
-        row, digit = split(row, axis[OUT_SIZE])
-        first, count = elements_between(spatial, d, digit, FIRST_POSITION, axis[SIZE])
-        start = digit * axis[STRIDE] - axis[PADDING] + first * dilation
+        axis = spatial_axis(spatial, d)
+        row, digit = split(row, axis.out_size)
+        first, count = elements_between(spatial, d, digit, FIRST_POSITION, axis.size)
+        start = digit * axis.stride - axis.padding + first * axis.dilation
         total *= count
         inside = axis_of(box, d, BOX_COLUMNS)
         inside[INSIDE] = count
-        inside[INSIDE_STEP] = dilation * axis[STEP]
-        inside[INSIDE_WEIGHT] = dilation * axis[WEIGHT]
-        offset += start * axis[STEP]
-        position += start * axis[WEIGHT]
-        out_offset += digit * axis[OUT_STEP]
-        other_offset += digit * axis[OTHER_STEP]
+        inside[INSIDE_STEP] = axis.dilation * axis.step
+        inside[INSIDE_WEIGHT] = axis.dilation * axis.weight
+        offset += start * axis.step
+        position += start * axis.weight
+        out_offset += digit * axis.out_step
+        other_offset += digit * axis.other_step
     return Window(total, offset, position, out_offset, other_offset)
 
 
