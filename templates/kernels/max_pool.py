@@ -14,12 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from batch import (
-    BATCH_COLUMNS,
-    BATCH_OTHER,
-    BATCH_OUT,
-    BATCH_SIZE,
-    BATCH_STEP,
-    BATCH_WEIGHT,
+    batch_axis,
     offsets_of,
 )
 from compiled import entry, helper, inlined
@@ -70,14 +65,12 @@ from pool_settings import (
 from pool_state import state_size
 from pool_transposed import transposed_chunk, transposed_elements
 from pool_walk import TABLE, line_chunk
-from walk import axis_of, integers, lane_types, narrowed, product_of, rule_of
+from walk import integers, lane_types, narrowed, product_of, rule_of
 from window_group import edge_bytes
 from windows import (
     BOX_COLUMNS,
     COLUMNS,
-    OTHER_STEP,
     OUT_SIZE,
-    OUT_STEP,
     spatial_axis,
     window_of,
 )
@@ -297,8 +290,8 @@ def direct(width, is_float):
         rule = rule_of(settings, RULE, lane, float_lane)
         blank = narrowed(settings[BLANK], lane)
         axes, share = settings[SPATIAL], settings[SHARE]
-        axis = axis_of(spatial, axes - 1, COLUMNS)
-        n, out_step, index_step = axis[OUT_SIZE], axis[OUT_STEP], axis[OTHER_STEP]
+        axis = spatial_axis(spatial, axes - 1)
+        n, out_step, index_step = axis.out_size, axis.out_step, axis.other_step
         before = WINNERS_EDGES * edge_bytes(settings[EDGE])
         scratch = allocate(before + 8 * BOX_COLUMNS * axes)
         box = integers(scratch + before)
@@ -372,9 +365,9 @@ def whole(width):
         share, dense, index_bytes = settings[SHARE], settings[DENSE], settings[INDEX_BYTES]
         # Nothing of the walk is read again for each plane: 0.6 of the time.
         plain = dense != 0 and settings[COLUMN_MAJOR] == 0
-        axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
-        planes, step, weight = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_WEIGHT]
-        out_step, index_step = axis[BATCH_OUT], axis[BATCH_OTHER]
+        axis = batch_axis(batch, settings[BATCH] - 1)
+        planes, step, weight = axis.size, axis.step, axis.weight
+        out_step, index_step = axis.out_step, axis.other_step
         blocks = ceildiv(planes, share)
         for item in range(begin, end):
             outer, first = split(item, blocks)

@@ -27,9 +27,9 @@ from sum_line import LineDivisors, load_float, set_sums, store_float, write_line
 from sum_run import RUN_BYTES
 from sum_window import SUMS_EDGES, doubles, sums_together, window_norm, window_sum
 from sums import Sums
-from walk import axis_of, integers, product_of
+from walk import integers, product_of
 from window_group import edge_bytes
-from windows import BOX_COLUMNS, COLUMNS, OUT_SIZE, OUT_STEP, window_of
+from windows import BOX_COLUMNS, COLUMNS, OUT_SIZE, spatial_axis, window_of
 
 # Settings that are these chunks' own.
 EXPONENT = OWN  # lines: p of "lp", of "lp_real" its bits as a double
@@ -139,8 +139,8 @@ def direct(dtype):
         settings, batch, spatial = pool_tables(walk)
         axes, share = settings[SPATIAL], settings[SHARE]
         inner = axes - 1
-        axis = axis_of(spatial, inner, COLUMNS)
-        n, out_step = axis[OUT_SIZE], axis[OUT_STEP]
+        axis = spatial_axis(spatial, inner)
+        n, out_step = axis.out_size, axis.out_step
         reals = doubles(walk)
         p, sure_from, sure_to = reals[POWER], reals[SURE_FROM], reals[SURE_TO]
         before = SUMS_EDGES * edge_bytes(settings[EDGE]) + RUN_BYTES

@@ -1509,7 +1509,7 @@ class PlaneSets(NamedTuple):
 @helper
 def plane_sets(settings, batch, most):
     """What all items have in common, each of which has so many planes at most: two divisions less for each."""
-    size = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
+    size = batch_axis(batch, settings[BATCH] - 1).size
     return PlaneSets(size, most, ceildiv(size, most), ceildiv(settings[LANES], settings[PITCH]))
 
 

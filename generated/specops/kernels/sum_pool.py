@@ -2515,9 +2515,9 @@ def edge_bytes(edge):
 @helper
 def window_group(axis, column, limit, edge):
     """The windows from the one of output `column` of an axis on: at most `limit`, and `edge` columns apart."""
-    size, window, stride = axis[SIZE], axis[WINDOW], axis[STRIDE]
+    size, window, stride = axis.size, axis.window, axis.stride
     count = least(limit, edge // stride + 1)
-    begin = column * stride - axis[PADDING]
+    begin = column * stride - axis.padding
     last = begin + (count - 1) * stride
     low, high = most(begin, 0), least(last + window, size)
     return Group(count, begin, low, most(last, 0), least(begin + window, size), high)
@@ -2526,9 +2526,9 @@ def window_group(axis, column, limit, edge):
 @helper
 def group_parts(axis, group, number):
     """Where a window of a group begins in what is before, and ends in what is behind; -1: it has none of it."""
-    start = group.begin + number * axis[STRIDE]
+    start = group.begin + number * axis.stride
     before = most(start, 0)
-    behind = least(start + axis[WINDOW], axis[SIZE]) - group.shared_to - 1
+    behind = least(start + axis.window, axis.size) - group.shared_to - 1
     return before - group.low if before < group.shared_from else -1, most(behind, -1)
 
 
@@ -2636,7 +2636,7 @@ class PlaneSets(NamedTuple):
 @helper
 def plane_sets(settings, batch, most):
     """What all items have in common, each of which has so many planes at most: two divisions less for each."""
-    size = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
+    size = batch_axis(batch, settings[BATCH] - 1).size
     return PlaneSets(size, most, ceildiv(size, most), ceildiv(settings[LANES], settings[PITCH]))
 
 
@@ -2789,15 +2789,15 @@ def packed_chunk(kind, read_rule, store):
         entries = settings[TABLE_AT] + 8 * HEAD
         results = entries + 8 * ENTRY * head[ENTRIES]
         divisors = results + 8 * ENTRY * head[RESULTS]
-        axis = axis_of(batch, 0, BATCH_COLUMNS)
-        planes, step, out_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OUT]
-        row_axis, axis = axis_of(spatial, 0, COLUMNS), axis_of(spatial, 1, COLUMNS)
-        reach, window = (axis[WINDOW] - 1) * axis[DILATION], row_axis[WINDOW]
-        row_unit = row_axis[DILATION] * line
+        axis = batch_axis(batch, 0)
+        planes, step, out_step = axis.size, axis.step, axis.out_step
+        row_axis, axis = spatial_axis(spatial, 0), spatial_axis(spatial, 1)
+        reach, window = reach_of(axis), row_axis.window
+        row_unit = row_axis.dilation * line
         row_reach = (window - 1) * row_unit
         n = head[SPAN] + reach
         # Of the rows of a plane that are kept, to the last window's last: behind what is kept that is padding.
-        kept = (row_axis[OUT_SIZE] - 1) * line + (axis[OUT_SIZE] - 1) * axis[STRIDE] + 1 + reach
+        kept = (row_axis.out_size - 1) * line + span_of(axis, axis.out_size)
         for item in range(begin, end):
             first = least(item * settings[PLANES], planes - settings[PLANES])
             _spread_states(spread, x + first * step, entries, head[ENTRIES], kind, rule)
@@ -2825,8 +2825,8 @@ def packed_chunk(kind, read_rule, store):
                 rest,
                 source,
                 head[RESULT_SPAN] + reach,
-                axis[WINDOW],
-                axis[DILATION],
+                axis.window,
+                axis.dilation,
                 kind,
             )
             store(
@@ -3106,10 +3106,10 @@ def _join_windows(
 @helper
 def _windows_part(axis, first, windows):
     """The elements of so many windows from number `first` on: where they begin, and what they are."""
-    start = first - axis[PADDING]
+    start = first - axis.padding
     begin = most(start, 0)
-    n = least(start + windows - 1 + axis[WINDOW], axis[SIZE]) - begin
-    return begin, Along(n, windows, axis[WINDOW], begin - start)
+    n = least(start + windows - 1 + axis.window, axis.size) - begin
+    return begin, Along(n, windows, axis.window, begin - start)
 
 
 class Tile(NamedTuple):
@@ -3142,12 +3142,12 @@ def transposed_chunk(kind, read_rule, store):
         divisors = allocate(before + 2 * parts * part)
         first = Buffer(divisors + before, part)
         second = Buffer(first.address + parts * part, part)
-        plane_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
-        planes, step = plane_axis[BATCH_SIZE], plane_axis[BATCH_STEP]
-        out_step = plane_axis[BATCH_OUT]
-        row_axis, axis = axis_of(spatial, 0, COLUMNS), axis_of(spatial, 1, COLUMNS)
+        plane_axis = batch_axis(batch, settings[BATCH] - 1)
+        planes, step = plane_axis.size, plane_axis.step
+        out_step = plane_axis.out_step
+        row_axis, axis = spatial_axis(spatial, 0), spatial_axis(spatial, 1)
         vectors = ceildiv(planes, lanes)
-        blocks, tiles = ceildiv(row_axis[OUT_SIZE], share), ceildiv(axis[OUT_SIZE], tile)
+        blocks, tiles = ceildiv(row_axis.out_size, share), ceildiv(axis.out_size, tile)
         last = -1
         for item in range(begin, end):
             rest, vector = split(item, vectors)
@@ -3157,15 +3157,15 @@ def transposed_chunk(kind, read_rule, store):
             row *= share
             column *= tile
             x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH] - 1, outer)
-            top, down = _windows_part(row_axis, row, least(share, row_axis[OUT_SIZE] - row))
-            left, across = _windows_part(axis, column, least(tile, axis[OUT_SIZE] - column))
+            top, down = _windows_part(row_axis, row, least(share, row_axis.out_size - row))
+            left, across = _windows_part(axis, column, least(tile, axis.out_size - column))
             # Rows an odd number of vectors apart are in different sets of the caches.
             pitch = across.n | 1 if step == element_size(kind) else across.n
-            source = x + x_offset + plane * step + top * row_axis[STEP] + left * axis[STEP]
+            source = x + x_offset + plane * step + top * row_axis.step + left * axis.step
             _read_positions(
                 first,
                 source,
-                Positions(down.n, across.n, pitch, row_axis[STEP], axis[STEP], step),
+                Positions(down.n, across.n, pitch, row_axis.step, axis.step, step),
                 kind,
                 rule,
             )
@@ -3183,7 +3183,7 @@ def transposed_chunk(kind, read_rule, store):
                     kind,
                 )
             target = out + out_offset + plane * out_step
-            target += row * row_axis[OUT_STEP] + column * axis[OUT_STEP]
+            target += row * row_axis.out_step + column * axis.out_step
             store(
                 spatial,
                 Tile(row, column, number != last),
@@ -3193,8 +3193,8 @@ def transposed_chunk(kind, read_rule, store):
                     down.windows,
                     across.windows,
                     across.windows,
-                    row_axis[OUT_STEP],
-                    axis[OUT_STEP],
+                    row_axis.out_step,
+                    axis.out_step,
                     out_step,
                 ),
                 divisors,
@@ -3855,8 +3855,8 @@ def sums_together(spatial, axes, edge, position, column, limit, plane, box, p, s
     is in all of them.
     """
     inner = axes - 1
-    axis = axis_of(spatial, inner, COLUMNS)
-    step = axis[STEP]
+    axis = spatial_axis(spatial, inner)
+    step = axis.step
     group = window_group(axis, column, limit, edge)
     if group.shared_from >= group.shared_to:
         return 0
@@ -3999,8 +3999,8 @@ def direct(dtype):
         settings, batch, spatial = pool_tables(walk)
         axes, share = settings[SPATIAL], settings[SHARE]
         inner = axes - 1
-        axis = axis_of(spatial, inner, COLUMNS)
-        n, out_step = axis[OUT_SIZE], axis[OUT_STEP]
+        axis = spatial_axis(spatial, inner)
+        n, out_step = axis.out_size, axis.out_step
         reals = doubles(walk)
         p, sure_from, sure_to = reals[POWER], reals[SURE_FROM], reals[SURE_TO]
         before = SUMS_EDGES * edge_bytes(settings[EDGE]) + RUN_BYTES

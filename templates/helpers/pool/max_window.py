@@ -12,13 +12,11 @@ from walk import axis_of, integers
 from window_group import edge_bytes, group_parts, window_group
 from windows import (
     BOX_COLUMNS,
-    COLUMNS,
     INSIDE,
     INSIDE_STEP,
     INSIDE_WEIGHT,
-    STEP,
-    WEIGHT,
     element_at,
+    spatial_axis,
 )
 
 WINNERS_EDGES = 5  # scratch memory of winners_together, in edge_bytes
@@ -63,7 +61,7 @@ def _first_greatest(key, position, other, other_position):
 @helper
 def _column_winners(keys, positions, first, box, axes, rows, columns, begin, axis, rule):
     """The greatest keys of some columns over a window's rows, and their positions, from column `begin` on."""
-    step, weight = axis[STEP], axis[WEIGHT]
+    step, weight = axis.step, axis.weight
     for row in range(rows):
         offset, position = element_at(box, axes - 1, row)
         for i in range(begin, begin + columns):
@@ -88,7 +86,7 @@ def winners_together(spatial, axes, edge, window, column, limit, plane, box, scr
     at most `limit`; they stand at `scratch`, WINNERS_EDGES. None where no column is in all of them.
     """
     inner = axes - 1
-    axis = axis_of(spatial, inner, COLUMNS)
+    axis = spatial_axis(spatial, inner)
     group = window_group(axis, column, limit, edge)
     if group.shared_from >= group.shared_to:
         return 0
@@ -107,9 +105,9 @@ def winners_together(spatial, axes, edge, window, column, limit, plane, box, scr
     _join_up(behind, behind_at, 0, columns, 1)
     begin = group.shared_from - group.low
     inside[INSIDE] = group.shared_to - group.shared_from
-    place, total = first + begin * axis[STEP], rows * inside[INSIDE]
+    place, total = first + begin * axis.step, rows * inside[INSIDE]
     shared, shared_at = window_winner(place, box, axes, total, rule)
-    shared_at += begin * axis[WEIGHT]
+    shared_at += begin * axis.weight
 
     for i in range(group.count):
         key, at = np.int64(shared), shared_at

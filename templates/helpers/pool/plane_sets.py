@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from batch import BATCH_COLUMNS, BATCH_SIZE, offsets_of
+from batch import batch_axis, offsets_of
 from compiled import helper, inlined
 from memory import ceildiv, least, split
 from pool_settings import BATCH, LANE_OTHER, LANE_OUT, LANE_WEIGHT, LANES, PITCH
-from walk import axis_of
 
 
 class PlaneSet(NamedTuple):
@@ -34,7 +33,7 @@ class PlaneSets(NamedTuple):
 @helper
 def plane_sets(settings, batch, most):
     """What all items have in common, each of which has so many planes at most: two divisions less for each."""
-    size = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)[BATCH_SIZE]
+    size = batch_axis(batch, settings[BATCH] - 1).size
     return PlaneSets(size, most, ceildiv(size, most), ceildiv(settings[LANES], settings[PITCH]))
 
 

@@ -10,7 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from batch import BATCH_COLUMNS, BATCH_OUT, BATCH_SIZE, BATCH_STEP
+from batch import batch_axis
 from compiled import entry
 from doubling import double_lines
 from few_lanes import _masked_load, _masked_store
@@ -35,8 +35,8 @@ from pool_settings import BUFFER, KEPT, LINE, PLANE_PITCH, PLANES, TABLE_AT, TAL
 from pool_state import state_size
 from state_lanes import _joined, _padding_state
 from sums import _nearest_bits
-from walk import axis_of, integers
-from windows import COLUMNS, DILATION, OUT_SIZE, STRIDE, WINDOW
+from walk import integers
+from windows import reach_of, span_of, spatial_axis
 
 # The table of a walk by packed planes is a head, an entry for each vector of an item's states, one for each vector of
 # results, then, for averages, as many vectors of divisors.
@@ -192,15 +192,15 @@ def packed_chunk(kind, read_rule, store):
         entries = settings[TABLE_AT] + 8 * HEAD
         results = entries + 8 * ENTRY * head[ENTRIES]
         divisors = results + 8 * ENTRY * head[RESULTS]
-        axis = axis_of(batch, 0, BATCH_COLUMNS)
-        planes, step, out_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OUT]
-        row_axis, axis = axis_of(spatial, 0, COLUMNS), axis_of(spatial, 1, COLUMNS)
-        reach, window = (axis[WINDOW] - 1) * axis[DILATION], row_axis[WINDOW]
-        row_unit = row_axis[DILATION] * line
+        axis = batch_axis(batch, 0)
+        planes, step, out_step = axis.size, axis.step, axis.out_step
+        row_axis, axis = spatial_axis(spatial, 0), spatial_axis(spatial, 1)
+        reach, window = reach_of(axis), row_axis.window
+        row_unit = row_axis.dilation * line
         row_reach = (window - 1) * row_unit
         n = head[SPAN] + reach
         # Of the rows of a plane that are kept, to the last window's last: behind what is kept that is padding.
-        kept = (row_axis[OUT_SIZE] - 1) * line + (axis[OUT_SIZE] - 1) * axis[STRIDE] + 1 + reach
+        kept = (row_axis.out_size - 1) * line + span_of(axis, axis.out_size)
         for item in range(begin, end):
             first = least(item * settings[PLANES], planes - settings[PLANES])
             _spread_states(spread, x + first * step, entries, head[ENTRIES], kind, rule)
@@ -228,8 +228,8 @@ def packed_chunk(kind, read_rule, store):
                 rest,
                 source,
                 head[RESULT_SPAN] + reach,
-                axis[WINDOW],
-                axis[DILATION],
+                axis.window,
+                axis.dilation,
                 kind,
             )
             store(

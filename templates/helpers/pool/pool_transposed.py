@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from batch import BATCH_COLUMNS, BATCH_OUT, BATCH_SIZE, BATCH_STEP, offsets_of
+from batch import batch_axis, offsets_of
 from compiled import entry, helper
 from greatest import _element_bits
 from loops import _prefer_small_code
@@ -44,8 +44,7 @@ from state_lanes import _joined, _padding_state
 from sums import _nearest_bits
 from transposing import _each_unit, _load_transposed, _store_each, _unit, _units
 from vectors import _any, _greater, _lesser
-from walk import axis_of
-from windows import COLUMNS, OUT_SIZE, OUT_STEP, PADDING, SIZE, STEP, WINDOW
+from windows import spatial_axis
 
 
 class Positions(NamedTuple):
@@ -328,10 +327,10 @@ def _join_windows(
 @helper
 def _windows_part(axis, first, windows):
     """The elements of so many windows from number `first` on: where they begin, and what they are."""
-    start = first - axis[PADDING]
+    start = first - axis.padding
     begin = most(start, 0)
-    n = least(start + windows - 1 + axis[WINDOW], axis[SIZE]) - begin
-    return begin, Along(n, windows, axis[WINDOW], begin - start)
+    n = least(start + windows - 1 + axis.window, axis.size) - begin
+    return begin, Along(n, windows, axis.window, begin - start)
 
 
 class Tile(NamedTuple):
@@ -364,12 +363,12 @@ def transposed_chunk(kind, read_rule, store):
         divisors = allocate(before + 2 * parts * part)
         first = Buffer(divisors + before, part)
         second = Buffer(first.address + parts * part, part)
-        plane_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
-        planes, step = plane_axis[BATCH_SIZE], plane_axis[BATCH_STEP]
-        out_step = plane_axis[BATCH_OUT]
-        row_axis, axis = axis_of(spatial, 0, COLUMNS), axis_of(spatial, 1, COLUMNS)
+        plane_axis = batch_axis(batch, settings[BATCH] - 1)
+        planes, step = plane_axis.size, plane_axis.step
+        out_step = plane_axis.out_step
+        row_axis, axis = spatial_axis(spatial, 0), spatial_axis(spatial, 1)
         vectors = ceildiv(planes, lanes)
-        blocks, tiles = ceildiv(row_axis[OUT_SIZE], share), ceildiv(axis[OUT_SIZE], tile)
+        blocks, tiles = ceildiv(row_axis.out_size, share), ceildiv(axis.out_size, tile)
         last = -1
         for item in range(begin, end):
             rest, vector = split(item, vectors)
@@ -379,15 +378,15 @@ def transposed_chunk(kind, read_rule, store):
             row *= share
             column *= tile
             x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH] - 1, outer)
-            top, down = _windows_part(row_axis, row, least(share, row_axis[OUT_SIZE] - row))
-            left, across = _windows_part(axis, column, least(tile, axis[OUT_SIZE] - column))
+            top, down = _windows_part(row_axis, row, least(share, row_axis.out_size - row))
+            left, across = _windows_part(axis, column, least(tile, axis.out_size - column))
             # Rows an odd number of vectors apart are in different sets of the caches.
             pitch = across.n | 1 if step == element_size(kind) else across.n
-            source = x + x_offset + plane * step + top * row_axis[STEP] + left * axis[STEP]
+            source = x + x_offset + plane * step + top * row_axis.step + left * axis.step
             _read_positions(
                 first,
                 source,
-                Positions(down.n, across.n, pitch, row_axis[STEP], axis[STEP], step),
+                Positions(down.n, across.n, pitch, row_axis.step, axis.step, step),
                 kind,
                 rule,
             )
@@ -405,7 +404,7 @@ def transposed_chunk(kind, read_rule, store):
                     kind,
                 )
             target = out + out_offset + plane * out_step
-            target += row * row_axis[OUT_STEP] + column * axis[OUT_STEP]
+            target += row * row_axis.out_step + column * axis.out_step
             store(
                 spatial,
                 Tile(row, column, number != last),
@@ -415,8 +414,8 @@ def transposed_chunk(kind, read_rule, store):
                     down.windows,
                     across.windows,
                     across.windows,
-                    row_axis[OUT_STEP],
-                    axis[OUT_STEP],
+                    row_axis.out_step,
+                    axis.out_step,
                     out_step,
                 ),
                 divisors,

@@ -18,7 +18,14 @@ from sum_line import get_sum, load_float, set_sums
 from sum_run import RUN_SUMS, add_run, greatest_magnitude
 from walk import axis_of
 from window_group import edge_bytes, group_parts, window_group
-from windows import BOX_COLUMNS, COLUMNS, INSIDE, INSIDE_STEP, STEP, element_at, window_of
+from windows import (
+    BOX_COLUMNS,
+    INSIDE,
+    INSIDE_STEP,
+    element_at,
+    spatial_axis,
+    window_of,
+)
 
 MOST_POWER = 64  # of greater ones float64 holds too few
 SUMS_EDGES = 5  # scratch memory of sums_together, in edge_bytes; RUN_BYTES come on top
@@ -151,8 +158,8 @@ def sums_together(spatial, axes, edge, position, column, limit, plane, box, p, s
     is in all of them.
     """
     inner = axes - 1
-    axis = axis_of(spatial, inner, COLUMNS)
-    step = axis[STEP]
+    axis = spatial_axis(spatial, inner)
+    step = axis.step
     group = window_group(axis, column, limit, edge)
     if group.shared_from >= group.shared_to:
         return 0

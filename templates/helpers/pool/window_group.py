@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from compiled import helper
 from memory import least, most
-from windows import PADDING, SIZE, STRIDE, WINDOW
 
 
 class Group(NamedTuple):
@@ -33,9 +32,9 @@ def edge_bytes(edge):
 @helper
 def window_group(axis, column, limit, edge):
     """The windows from the one of output `column` of an axis on: at most `limit`, and `edge` columns apart."""
-    size, window, stride = axis[SIZE], axis[WINDOW], axis[STRIDE]
+    size, window, stride = axis.size, axis.window, axis.stride
     count = least(limit, edge // stride + 1)
-    begin = column * stride - axis[PADDING]
+    begin = column * stride - axis.padding
     last = begin + (count - 1) * stride
     low, high = most(begin, 0), least(last + window, size)
     return Group(count, begin, low, most(last, 0), least(begin + window, size), high)
@@ -44,7 +43,7 @@ def window_group(axis, column, limit, edge):
 @helper
 def group_parts(axis, group, number):
     """Where a window of a group begins in what is before, and ends in what is behind; -1: it has none of it."""
-    start = group.begin + number * axis[STRIDE]
+    start = group.begin + number * axis.stride
     before = most(start, 0)
-    behind = least(start + axis[WINDOW], axis[SIZE]) - group.shared_to - 1
+    behind = least(start + axis.window, axis.size) - group.shared_to - 1
     return before - group.low if before < group.shared_from else -1, most(behind, -1)
