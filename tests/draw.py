@@ -123,9 +123,11 @@ INPUT_LAYOUTS = [*LAYOUTS, "broadcast"]
 def layout(random: Random, kind: str, shape: tuple[int, ...], item: int) -> Layout:
     """A random layout of a kind; "broadcast" has strides of 0, the others keep elements apart.
 
-    "cropped" has a gap along one axis, "sliced" along several.
+    "cropped" has a gap along one axis, "sliced" along several. "misaligned" ones begin an odd number of bytes away; the
+    rows of some lie an odd number apart, as those of packed records.
     """
     rank = len(shape)
+    uneven = kind == "misaligned" and sum(shape) % 2
     mixed = kind in ("any", "broadcast")
     cropped = int(random.integers(max(rank, 1))) if kind == "cropped" else -1
     order = list(range(rank))[::-1]
@@ -145,7 +147,7 @@ def layout(random: Random, kind: str, shape: tuple[int, ...], item: int) -> Layo
             continue
         gap = int(random.integers(1, 4)) if kind == "sliced" or mixed else 1 + (d == cropped)
         strides[d] = step * gap
-        step = strides[d] * max(shape[d], 1)
+        step = strides[d] * max(shape[d], 1) + uneven
         if kind == "negative" or (mixed and random.random() < 0.3):
             offset += (max(shape[d], 1) - 1) * strides[d]
             strides[d] = -strides[d]
@@ -213,6 +215,14 @@ PACKED = [
     ((130, 20, 2), ((33, 1), (1, 1), (1, 1), (32, 0), (20, 2))),
     ((90, 8, 3), ((5, 1), (1, 1), (1, 1), (0, 0), (4, 3))),
 ]
+
+
+def packed_records(x: np.ndarray, more: int) -> np.ndarray:
+    """The rows of a matrix so many bytes from one to the next's beginning, as a field of records without padding."""
+    records = np.zeros(len(x), [("row", x.dtype, x.shape[1:]), ("more", "u1", more)])
+    rows: np.ndarray = records["row"]
+    rows[...] = x
+    return rows
 
 
 def short_lengths(lanes: int) -> list[int]:

@@ -29,6 +29,7 @@ from draw import (
     noted,
     numpy_type,
     of_8_mebibytes,
+    packed_records,
     planes_cut,
     random_axes,
     random_shape,
@@ -200,7 +201,8 @@ def test_short_rows(name: str) -> None:
     for n in short_lengths(lanes):
         x = values(random, name, (2 * lanes + 3, n + 2))
         for rows, last in itertools.product((lanes - 1, lanes, 2 * lanes + 3), (False, True)):
-            for given in (x[:rows, :n].copy(), x[:rows, 1 : n + 1][:, ::-1]):
+            records = packed_records(x[:rows, :n], 1 + n % 3)
+            for given in (x[:rows, :n].copy(), x[:rows, 1 : n + 1][:, ::-1], records):
                 check_lowering(random, name, given, (1,), last, "INT64")
         same = np.full((2 * lanes + 3, n), x[0, 0])
         for last in (False, True):

@@ -30,6 +30,7 @@ from draw import (
     numpy_type,
     of_8_mebibytes,
     output,
+    packed_records,
     random_axes,
     random_shape,
     short_lengths,
@@ -79,7 +80,7 @@ def test_short_rows(name: str) -> None:
     for n in short_lengths(lanes):
         x = values(random, name, (2 * lanes + 3, n + 1))
         for rows, nan in itertools.product((lanes - 1, lanes, 2 * lanes + 3), NAN_RULES):
-            for given in (x[:rows, 1:].copy(), x[:rows, 1:]):
+            for given in (x[:rows, 1:].copy(), x[:rows, 1:], packed_records(x[:rows, 1:], 1)):
                 expected = hardmax(given, (1,), nan)
                 found = run(name, given, (1,), nan)
                 np.testing.assert_array_equal(bits(found), bits(expected), f"{rows} {n}")

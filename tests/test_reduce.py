@@ -30,6 +30,7 @@ from draw import (
     numpy_type,
     of_8_mebibytes,
     output,
+    packed_records,
     planes_cut,
     random_axes,
     random_shape,
@@ -252,7 +253,7 @@ def test_narrow_rows(pair: int, monkeypatch: pytest.MonkeyPatch) -> None:
         rows = lanes + int(random.integers(4 * lanes + 3))
         x = drawn(random, name, (rows, n))
         gap = drawn(random, name, (2, rows, n + 1 + n % 3))[:, ::-1, 1 : n + 1]
-        for given in (x, gap, x[: lanes - 1]):
+        for given in (x, gap, x[: lanes - 1], packed_records(x, 1 + n % 3)):
             axes = (given.ndim - 1,)
             out = output(random, reduced_shape(given.shape, axes, True), x.dtype)
             operator(name, function, given.shape, axes, nan)(given, out.array)

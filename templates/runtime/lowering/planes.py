@@ -61,11 +61,14 @@ def narrow_rows(
 ) -> bool:
     """Whether groups are rows of adjoining elements that can be transposed, and enough of them to fill vectors.
 
-    Rows of fewer than `near` elements must lie that near to each other: they are picked out of vectors.
+    Rows of fewer than `near` elements must lie that near to each other, whole elements apart: they are picked out of
+    vectors.
 
     >>> narrow_rows([Axis(16, 12, 4)], [Axis(3, 4, 0)], 4, 4), narrow_rows([Axis(15, 12, 4)], [Axis(3, 4, 0)], 4, 4)
     (True, False)
     >>> narrow_rows([Axis(16, 20, 4)], [Axis(3, 4, 0)], 4, 4), narrow_rows([Axis(16, 20, 4)], [Axis(4, 4, 0)], 4, 4)
+    (False, True)
+    >>> narrow_rows([Axis(16, 13, 4)], [Axis(3, 4, 0)], 4, 4), narrow_rows([Axis(16, 17, 4)], [Axis(4, 4, 0)], 4, 4)
     (False, True)
     """
     if not kept or len(reduced) != 1:
@@ -73,7 +76,8 @@ def narrow_rows(
     (rows, pitch, _), (n, step, _) = kept[-1], reduced[0]
     many = rows * element_bytes >= machine.CACHE_LINE
     apart = abs(step) == element_bytes and n * element_bytes <= pitch
-    return many and apart and (n >= near or pitch <= near * element_bytes)
+    picked = pitch <= near * element_bytes and pitch % element_bytes == 0
+    return many and apart and (n >= near or picked)
 
 
 def lone_columns(kept: Sequence[Axis], reduced: Sequence[Axis], element_bytes: int) -> bool:
