@@ -185,7 +185,8 @@ def _file(node: Node, dtype: np.dtype | None, context: Context) -> _Filled:
             with files.open_regular(path) as file:
                 own, count, begin = npy.header(file, size)
             size = count * own.itemsize
-            if dtype not in (None, own):
+            # To NumPy, None is float64's equal.
+            if dtype is not None and dtype != own:
                 wanted = name_of(dtype)
                 place.error(f"{text} has {name_of(own)}, initialValuesDataType is {wanted}")
                 return None
