@@ -37,13 +37,13 @@ def check_layout(
     report: Report,
 ) -> None:
     """Rules of each tensor, and what kernels require, are written into generated modules as rules of specs are."""
-    rules = {rule.path: rule.require for rule, _ in tensor_rules}
-    for use in itertools.chain(*requirements.values()):
-        rules["constraints", use.constraint] = use.require
-    for path, require in rules.items():
-        if not require.fits(layout.WITHIN):
-            help = "make two rules of it, or shorten the names in it"
-            too_long(tree.document.span((*path, "require")), help, report)
+    rules = [(rule.path, rule.require) for rule, _ in tensor_rules]
+    for use in itertools.chain(*requirements.values()):  # each of other names
+        rules.append((("constraints", use.constraint), use.require))
+    wide = [path for path, require in rules if not require.fits(layout.WITHIN)]
+    for path in dict.fromkeys(wide):
+        help = "make two rules of it, or shorten the names in it"
+        too_long(tree.document.span((*path, "require")), help, report)
 
 
 def _tensor_rules(tree: SpecTree, report: Report) -> None:
