@@ -55,7 +55,7 @@ CALLS: dict[str, Call] = {
     "argmax": lambda x, r: specops.argmax(x, axis=axes(x, r)),
     "argmin, the last": lambda x, r: specops.argmin(x, axis=axes(x, r), last=True, keepdims=True),
     "hardmax": lambda x, r: specops.hardmax(x, axis=axes(x, r)),
-    # Places are found first: of groups cut in the order of memory, and where rows of the output lie across the input's.
+    # Groups are cut in the order of memory, and their places found first; zeros are stored first.
     "hardmax, cut groups": lambda x, r: specops.hardmax(
         np.zeros((8, 400, 1024), x.dtype), axis=(0, 2)
     ),

@@ -1949,10 +1949,9 @@ class SpatialAxis(NamedTuple):
 
 spatial_axis = _row_reader(SpatialAxis)
 
-# The columns of that table by number.
+# Columns of that table by number, and how many there are.
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
 STEP, OUT_STEP, OTHER_STEP, WEIGHT = 6, 7, 8, 9
-LOW, HIGH = 10, 11
 COLUMNS = 12
 # Columns of a box, with a row for each axis: how many elements of a window are inside the input, and from one to the
 # next the bytes and the positions.
@@ -2092,7 +2091,7 @@ EDGE = 27  # direct: see window_group; 0: each window by itself
 OWN = 28  # and further: those that a kernel module has besides
 SETTINGS = 32
 
-GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what join_rows may write there
+GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what join_taps may write there
 # The largest stride of outputs that are picked out of whole vectors of states: 0.45 to 0.8 of the time of 3 and 4.
 NEAR_STRIDE = NEAR_STEPS[-1]
 # Behind all lines: where every second state is wanted, twice as much is read, and so on.

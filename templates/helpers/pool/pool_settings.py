@@ -45,7 +45,7 @@ EDGE = 27  # direct: see window_group; 0: each window by itself
 OWN = 28  # and further: those that a kernel module has besides
 SETTINGS = 32
 
-GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what join_rows may write there
+GAP_BYTES = WIDEST * VECTOR_BYTES  # behind each plane's lines: what join_taps may write there
 # The largest stride of outputs that are picked out of whole vectors of states: 0.45 to 0.8 of the time of 3 and 4.
 NEAR_STRIDE = NEAR_STEPS[-1]
 # Behind all lines: where every second state is wanted, twice as much is read, and so on.

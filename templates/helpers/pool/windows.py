@@ -30,10 +30,9 @@ class SpatialAxis(NamedTuple):
 
 spatial_axis = _row_reader(SpatialAxis)
 
-# The columns of that table by number.
+# Columns of that table by number, and how many there are.
 SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
 STEP, OUT_STEP, OTHER_STEP, WEIGHT = 6, 7, 8, 9
-LOW, HIGH = 10, 11
 COLUMNS = 12
 # Columns of a box, with a row for each axis: how many elements of a window are inside the input, and from one to the
 # next the bytes and the positions.
