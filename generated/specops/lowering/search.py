@@ -162,15 +162,16 @@ class Search:
         )
         visit = visited(self._sizes, self.axes, self._last, strides, out_strides)
         kept, reduced = visit.kept, visit.reduced
+        transposed = self._strategies.transposes(visit)
         # Marks of rows that are transposed do not go past the caches: 0.15 to 1.05 of the time.
         past = (
             marking is not None
-            and not self._strategies.transposes(visit)
+            and not transposed
             and machine.outgrows(
                 machine.PAST_BYTES, self._sizes, strides, out_strides, self._element_bytes
             )
         )
-        strategy = self._strategies.of(visit, past)
+        strategy = self._strategies.of(visit, transposed, past)
         if marking is None and strategy.lanes is Lanes.PLANES:
             # Of few rows, indices are much of what is moved: past the caches they take 0.6 to 0.95 of the time; where
             # planes end within a vector of them, 1.2 to 2.7 times as long.
@@ -233,7 +234,7 @@ class Search:
             kernel.SOON: self._soon,
             kernel.UNCACHED: self._uncached,
             kernel.LAST_COLUMNS: strategy.last_columns,
-            kernel.TRANSPOSED: self._strategies.transposes(visit),
+            kernel.TRANSPOSED: strategy.transposed,
             **{kernel.RULE + i: value for i, value in enumerate(self._rule)},
         }
 

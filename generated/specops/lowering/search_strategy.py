@@ -64,6 +64,7 @@ class Strategy(NamedTuple):
     part_bytes: int  # that an item reads; 0 where groups have no parts
     late: bool = False
     preferred: Preferred | None = None  # of dense groups
+    transposed: bool = False  # rows so narrow that many are searched together
     tile: int = 1
     beside: tuple[Axis, ...] = ()
     overlap: tuple[int, int] = (0, 0)  # of the last such row with the one before: bytes, index
@@ -84,14 +85,14 @@ class Strategies:
     one_hot: bool  # marks are stored, no indices
     uncached: bool  # input that no cache holds
 
-    def of(self, visit: Visit, past: bool) -> Strategy:
+    def of(self, visit: Visit, transposed: bool, past: bool) -> Strategy:
         """That for one set of strides, for which the visit's axes may be turned, put in another order, and cut off.
 
-        `past`: marks go past the caches.
+        `transposed`: see `transposes`. `past`: marks go past the caches.
         """
-        if not self.transposes(visit) and self._lanes_across(visit.kept, visit.reduced):
+        if not transposed and self._lanes_across(visit.kept, visit.reduced):
             return self._small_planes(visit, past) or self._columns(visit)
-        return self._rows(visit)
+        return self._rows(visit)._replace(transposed=transposed)
 
     def transposes(self, visit: Visit) -> bool:
         """Whether groups are rows so narrow that they are transposed: those of indices only if these adjoin."""
