@@ -190,11 +190,12 @@ def _imports() -> dict[str, float]:
         "numpy and numba": "import numpy, numba",
         "numpy, numba and specops": "import numpy, numba, specops",
     }
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
     times: dict[str, list[float]] = {name: [] for name in codes}
     for _ in range(2 * RUNS):
         for name, code in codes.items():
             begin = time.perf_counter()
-            subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+            subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, env=environment)
             times[name].append(time.perf_counter() - begin)
     return {name: statistics.median(some) for name, some in times.items()}
 
