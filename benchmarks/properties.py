@@ -26,6 +26,8 @@ from benchmarks.measure import ROOT, Worker, absent
 
 SMALL = Cell("argmax", "float32", (32, 10), axes=(1,))
 RUNS = 5  # of a process whose start is timed
+# Of such processes: modules are kept compiled, as they are unless that variable forbids it.
+ENVIRONMENT = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
 
 # By name: an operator, the data type and shape of its input, its other arguments.
 Calls = dict[str, tuple[str, str, tuple[int, ...], dict[str, Any]]]
@@ -168,8 +170,7 @@ def _child(*arguments: str, **environment: str) -> Any:
         text=True,
         check=True,
         cwd=ROOT,
-        # Modules are kept compiled, as they are unless that variable forbids it.
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "NUMBA_NUM_THREADS": "2", **environment},
+        env={**ENVIRONMENT, "NUMBA_NUM_THREADS": "2", **environment},
     )
     return json.loads(result.stdout.splitlines()[-1])
 
@@ -190,12 +191,11 @@ def _imports() -> dict[str, float]:
         "numpy and numba": "import numpy, numba",
         "numpy, numba and specops": "import numpy, numba, specops",
     }
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
     times: dict[str, list[float]] = {name: [] for name in codes}
     for _ in range(2 * RUNS):
         for name, code in codes.items():
             begin = time.perf_counter()
-            subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, env=environment)
+            subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, env=ENVIRONMENT)
             times[name].append(time.perf_counter() - begin)
     return {name: statistics.median(some) for name, some in times.items()}
 
