@@ -580,14 +580,6 @@ def test_axes_are_in_the_order_of_the_kernels(kernel: Any) -> None:
     """The host's fields and the kernels' columns are the same, in number and order; settings are within the walk's."""
     assert kernel.SpatialAxis._fields == SpatialAxis._fields
     assert kernel.BatchAxis._fields == BatchAxis._fields
-    # A kernel has the numbers of those columns that it asks for by number.
-    for i, name in enumerate(SpatialAxis._fields):
-        assert getattr(kernel, name.upper(), i) == i
-    assert len(SpatialAxis._fields) == getattr(kernel, "COLUMNS", 12)
-    columns = {"size": "SIZE", "step": "STEP", "out_step": "OUT", "other_step": "OTHER"}
-    for i, name in enumerate(BatchAxis._fields):
-        assert getattr(kernel, f"BATCH_{columns.get(name, name.upper())}", i) == i
-    assert len(BatchAxis._fields) == kernel.BATCH_COLUMNS
     own = ("BLOCK", "FIND", "SEVERAL", "OUT_DENSE", "EXPONENT", "POWER", "SURE_FROM", "SURE_TO")
     settings = [getattr(kernel, name, kernel.OWN) for name in own]
     assert min(settings) == kernel.OWN > kernel.EDGE and max(settings) < kernel.SETTINGS

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.imputils import lower_getattr_generic
+from numba.core.imputils import lower_getattr_generic, lower_setattr_generic
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, models, register_model
 
-from compiled import helper, inlined
+from compiled import helper
 from order_key import Rule
 
 
@@ -25,19 +25,8 @@ def integers(_context: Any, address: Any) -> Any:
     return types.CPointer(types.int64)(types.int64), codegen
 
 
-@intrinsic
-def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
-    """Row `d` of a table of integers, of so many columns."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        table, d, columns = values
-        return builder.gep(table, [builder.mul(d, columns)])
-
-    return table(table, types.int64, types.int64), codegen
-
-
 class _RowType(types.Type):
-    """A row of a table of integers, whose columns are the fields of a NamedTuple, each read where it is asked for."""
+    """A row of a table of integers, whose columns are the fields of a NamedTuple, each read or set by its name."""
 
     def __init__(self, row: Any) -> None:
         self.fields = row._fields
@@ -60,13 +49,23 @@ def _fields_of(type_: Any) -> Any:
 infer_getattr(_fields_of(_RowType))
 
 
-@lower_getattr_generic(_RowType)
-def _field(_context: Any, builder: Any, row: Any, address: Any, name: str) -> Any:
+def _field(builder: Any, row: Any, address: Any, name: str) -> Any:
     integers = builder.bitcast(address, ir.IntType(64).as_pointer())
-    return builder.load(builder.gep(integers, [ir.IntType(64)(row.fields.index(name))]))
+    return builder.gep(integers, [ir.IntType(64)(row.fields.index(name))])
 
 
-def _row_reader(row: Any) -> Any:
+@lower_getattr_generic(_RowType)
+def _get_field(_context: Any, builder: Any, row: Any, address: Any, name: str) -> Any:
+    return builder.load(_field(builder, row, address, name))
+
+
+@lower_setattr_generic(_RowType)
+def _set_field(_context: Any, builder: Any, signature: Any, values: Any, name: str) -> None:
+    address, value = values
+    builder.store(value, _field(builder, signature.args[0], address, name))
+
+
+def _row_finder(row: Any) -> Any:
     """An intrinsic that finds row `d` of a table of integers, of whose columns it knows the names."""
 
     @intrinsic
@@ -79,15 +78,6 @@ def _row_reader(row: Any) -> Any:
         return _RowType(row)(table, types.int64), codegen
 
     return find
-
-
-@inlined
-def product_of(table, rows, columns, column):
-    """The product of one of so many columns of a table of integers, over its first rows."""
-    product = 1
-    for d in range(rows):
-        product *= axis_of(table, d, columns)[column]
-    return product
 
 
 @intrinsic

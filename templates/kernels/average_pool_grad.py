@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from batch import BATCH_COLUMNS, BATCH_OUT, BATCH_SIZE, BATCH_STEP, offsets_of
+from batch import batch_axis, offsets_of, places_of
 from compiled import entry, helper
 from divisors import counted_in_window, divisor_of, set_divisors
 from doubling import double_lines
@@ -58,12 +58,19 @@ from sum_line import (
     write_lines,
 )
 from sums import Sums
-from walk import axis_of, integers, product_of
-from windows import COLUMNS, OUT_SIZE, OUT_STEP, PADDING, SIZE, STEP, STRIDE, WINDOW
+from walk import _row_finder, integers
+from windows import elements_of, spatial_axis
 
-# Columns of a table of the windows that hold a position, with a row for each axis: how many, and which is the first.
-HELD, FIRST_HELD = 0, 1
-HOLDER_COLUMNS = 2
+
+class Holders(NamedTuple):
+    """A row of a table of the windows that hold a position, which has one for each axis."""
+
+    count: Any
+    first: Any
+
+
+_holders_along = _row_finder(Holders)
+HOLDERS_BYTES = 8 * len(Holders._fields)  # of a row
 
 
 class Buffers(NamedTuple):
@@ -98,16 +105,16 @@ def _holders(spatial, axes, row, holders):
     offset = 0
     same = True
     for d in range(axes - 1, -1, -1):
-        axis = axis_of(spatial, d, COLUMNS)
-        row, digit = split(row, axis[SIZE])
-        ahead, stride = digit + axis[PADDING], axis[STRIDE]
-        first = ceildiv(most(ahead - axis[WINDOW] + 1, 0), stride)
-        count = most(least(ahead // stride, axis[OUT_SIZE] - 1) - first + 1, 0)
-        held = axis_of(holders, d, HOLDER_COLUMNS)
-        same = same and held[HELD] == count and held[FIRST_HELD] == first
-        held[HELD], held[FIRST_HELD] = count, first
+        axis = spatial_axis(spatial, d)
+        row, digit = split(row, axis.size)
+        ahead, stride = digit + axis.padding, axis.stride
+        first = ceildiv(most(ahead - axis.window + 1, 0), stride)
+        count = most(least(ahead // stride, axis.out_size - 1) - first + 1, 0)
+        along = _holders_along(holders, d)
+        same = same and along.count == count and along.first == first
+        along.count, along.first = count, first
         total *= count
-        offset += digit * axis[OUT_STEP]
+        offset += digit * axis.out_step
     return total, offset, same
 
 
@@ -117,10 +124,10 @@ def _holder(spatial, holders, axes, number):
     offset = 0
     divisor = 1.0
     for d in range(axes - 1, -1, -1):
-        held = axis_of(holders, d, HOLDER_COLUMNS)
-        number, digit = split(number, held[HELD])
-        output = held[FIRST_HELD] + digit
-        offset += output * axis_of(spatial, d, COLUMNS)[STEP]
+        along = _holders_along(holders, d)
+        number, digit = split(number, along.count)
+        output = along.first + digit
+        offset += output * spatial_axis(spatial, d).step
         divisor *= counted_in_window(spatial, d, output)
     return offset, divisor
 
@@ -129,7 +136,7 @@ def _holder(spatial, holders, axes, number):
 def _add_quotients_of(settings, spatial, planes, line, address, n, lanes, divisors, scale, kind):
     """Add what n windows of a row of each plane give to each of their elements, lane by lane."""
     size, element_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
-    step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[STEP]
+    step = spatial_axis(spatial, settings[SPATIAL] - 1).step
     if pitch == 1 and step != element_bytes:
         for plane in range(planes.count):
             line_at, start = line + plane * planes.line, address + plane * planes.source
@@ -173,11 +180,11 @@ def _give_rows(tables, buffers, part, planes, source, target, low, stop, kind):
     """Store what the elements of a line get, in rows `low` to `stop` - 1 of each plane."""
     settings, spatial = tables.settings, tables.spatial
     inner, pitch, size = settings[SPATIAL] - 1, settings[PITCH], state_size(kind)
-    axis = axis_of(spatial, inner, COLUMNS)
-    window, stride = axis[WINDOW], axis[STRIDE]
+    axis = tables.columns
+    window, stride = axis.window, axis.stride
     held, line, doubled, rest, divisors, spare = buffers
     # Whether windows have nothing in common along the line; whether their quotients are first added up beside it.
-    repeated = pitch > 1 and (window <= stride or axis[OUT_SIZE] == 1)
+    repeated = pitch > 1 and (window <= stride or axis.out_size == 1)
     aside = stride > 1 or repeated
     set_divisors(spatial, inner, divisors, part.first, part.holders, pitch, kind)
     in_all = planes.count * (planes.line // size)
@@ -189,8 +196,8 @@ def _give_rows(tables, buffers, part, planes, source, target, low, stop, kind):
         adjoining = part.holders * pitch
         added = Planes(planes.count, adjoining * size, planes.source)
         quotients, places = doubled, planes.count * adjoining
-    source += part.first * axis[STEP]
-    held[HELD] = -1
+    source += part.first * axis.step
+    _holders_along(held, 0).count = -1  # none has so many
     finished, pieces = line, Pieces(1, 1, 0, 0)
     for row in range(low, stop):
         total, row_out, same = _holders(spatial, inner, row, held)
@@ -240,7 +247,7 @@ def lines(dtype, width):
     def chunk(walk, x, out, _other, begin, end):
         tables = tables_of(walk)
         settings, batch, spatial = tables.settings, tables.batch, tables.spatial
-        before, buffer = aligned(8 * HOLDER_COLUMNS * settings[SPATIAL]), settings[BUFFER]
+        before, buffer = aligned(HOLDERS_BYTES * settings[SPATIAL]), settings[BUFFER]
         memory = allocate(before + settings[SCRATCH])
         line = memory + before
         buffers = Buffers(
@@ -253,14 +260,12 @@ def lines(dtype, width):
         )
         inner = settings[SPATIAL] - 1
         pitch, tile, share = settings[PITCH], settings[TILE], settings[SHARE]
-        axis = axis_of(spatial, inner, COLUMNS)
-        n, window, stride = axis[SIZE], axis[WINDOW], axis[STRIDE]
+        axis = tables.columns
+        n, window, stride = axis.size, axis.window, axis.stride
         size, element_bytes = state_size(kind), element_size(kind)
-        rows = product_of(spatial, inner, COLUMNS, SIZE)
+        rows = elements_of(spatial, inner)
         tiles, blocks = ceildiv(n, tile), ceildiv(rows, share)
         sets = plane_sets(settings, batch, settings[PLANES])
-        batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
-        plane_x = batch_axis[BATCH_STEP]
         for item in range(begin, end):
             rest, column = split(item, tiles)
             number, low = split(rest, blocks)
@@ -268,13 +273,13 @@ def lines(dtype, width):
             low *= share
             several = plane_set(settings, batch, sets, number, element_bytes)
             count = least(tile, n - column)
-            start = column + axis[PADDING] - window + 1
+            start = column + axis.padding - window + 1
             first = ceildiv(most(start, 0), stride)
-            last = least((start + window + count - 2) // stride, axis[OUT_SIZE] - 1)
+            last = least((start + window + count - 2) // stride, axis.out_size - 1)
             part = Line(count, several.lanes, start, first, most(last - first + 1, 0))
             line_bytes = (count + window - 1) * pitch * size
-            planes = Planes(several.count, line_bytes, plane_x)
-            source, target = x + several.source, out + several.out + column * axis[OUT_STEP]
+            planes = Planes(several.count, line_bytes, tables.planes.step)
+            source, target = x + several.source, out + several.out + column * axis.out_step
             stop = least(low + share, rows)
             _give_rows(tables, buffers, part, planes, source, target, low, stop, kind)
         if settings[PAST] != 0:
@@ -292,10 +297,10 @@ def whole(dtype, width):
     @entry
     def chunk(walk, x, out, _other, begin, end):
         settings, batch, spatial = pool_tables(walk)
-        axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
-        n, step, out_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OUT]
+        axis = batch_axis(batch, settings[BATCH] - 1)
+        n, step, out_step = axis.size, axis.step, axis.out_step
         divisor = divisor_of(spatial, settings[SPATIAL], 0)
-        planes = product_of(batch, settings[BATCH], BATCH_COLUMNS, BATCH_SIZE)
+        planes = places_of(batch, settings[BATCH])
         first, stop = begin * settings[SHARE], least(end * settings[SHARE], planes)
         while first < stop:
             row, digit = split(first, n)
@@ -321,9 +326,9 @@ def direct(dtype):
     def chunk(walk, x, out, _other, begin, end):
         settings, batch, spatial = pool_tables(walk)
         axes, share = settings[SPATIAL], settings[SHARE]
-        memory = allocate(8 * HOLDER_COLUMNS * axes)
+        memory = allocate(HOLDERS_BYTES * axes)
         held = integers(memory)
-        elements = product_of(spatial, axes, COLUMNS, SIZE)
+        elements = elements_of(spatial, axes)
         blocks = ceildiv(elements, share)
         for item in range(begin, end):
             plane, low = split(item, blocks)

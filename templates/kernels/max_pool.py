@@ -65,15 +65,9 @@ from pool_settings import (
 from pool_state import state_size
 from pool_transposed import transposed_chunk, transposed_elements
 from pool_walk import TABLE, line_chunk
-from walk import integers, lane_types, narrowed, product_of, rule_of
+from walk import integers, lane_types, narrowed, rule_of
 from window_group import edge_bytes
-from windows import (
-    BOX_COLUMNS,
-    COLUMNS,
-    OUT_SIZE,
-    spatial_axis,
-    window_of,
-)
+from windows import BOX_BYTES, outputs_of, spatial_axis, window_of
 
 
 @helper
@@ -293,9 +287,9 @@ def direct(width, is_float):
         axis = spatial_axis(spatial, axes - 1)
         n, out_step, index_step = axis.out_size, axis.out_step, axis.other_step
         before = WINNERS_EDGES * edge_bytes(settings[EDGE])
-        scratch = allocate(before + 8 * BOX_COLUMNS * axes)
+        scratch = allocate(before + BOX_BYTES * axes)
         box = integers(scratch + before)
-        outputs = product_of(spatial, axes, COLUMNS, OUT_SIZE)
+        outputs = outputs_of(spatial, axes)
         blocks = ceildiv(outputs, share)
         for item in range(begin, end):
             outer, row = split(item, blocks)
@@ -308,17 +302,15 @@ def direct(width, is_float):
                 target = out + out_offset + window.out
                 index_target = indices + index_offset + window.other
                 count = 0
-                if settings[EDGE] != 0 and window.total > 0:
+                if settings[EDGE] != 0 and window.box.total > 0:
                     column = row % n
                     count = winners_together(
-                        spatial,
-                        axes,
+                        axis,
                         settings[EDGE],
                         window,
                         column,
                         least(n - column, stop - row),
                         plane,
-                        box,
                         scratch,
                         rule,
                     )
@@ -336,13 +328,12 @@ def direct(width, is_float):
                 row += most(count, 1)
                 if count > 0:
                     continue
-                if window.total == 0:
+                if window.box.total == 0:
                     store_integer(rule.flip, target, blank)
                     if settings[INDEX_BYTES] != 0:
                         store_element(index_target, -1, settings[INDEX_BYTES])
                     continue
-                first = plane + window.offset
-                _key, place = window_winner(first, box, axes, window.total, rule)
+                _key, place = window_winner(plane + window.offset, window.box, rule)
                 position = window.position + place
                 _store_winner(
                     settings, spatial, plane, position, target, index_target, base, rule.flip

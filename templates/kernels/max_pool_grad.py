@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from batch import BATCH_COLUMNS, BATCH_OTHER, BATCH_OUT, BATCH_SIZE, BATCH_STEP, BATCH_WEIGHT
+from batch import BATCH_BYTES, batch_axis
 from beside import PLACE_BYTES, add_lanes, put_lanes
 from call_chunk import call
 from compiled import entry, helper, inlined
@@ -46,26 +46,20 @@ from pool_settings import (
     SPATIAL,
     TILE,
     pool_tables,
+    tables_of,
 )
 from pool_state import state_size
 from sum_line import add_to_sum, copy_as_sum, load_float, round_sums
 from sums import FLOAT_BITS, Sums
-from walk import axis_of, integers
+from walk import _row_finder, integers
 from windows import (
-    BOX_COLUMNS,
-    COLUMNS,
-    DILATION,
+    BOX_BYTES,
     FIRST_POSITION,
-    OTHER_STEP,
-    OUT_SIZE,
-    OUT_STEP,
-    PADDING,
-    SIZE,
-    STRIDE,
-    WEIGHT,
-    WINDOW,
+    SPATIAL_BYTES,
     element_at,
     elements_between,
+    reach_of,
+    spatial_axis,
     window_of,
 )
 from zero import zero_bytes
@@ -73,17 +67,26 @@ from zero import zero_bytes
 FOUND = 1 << 13  # windows whose greatest elements are found together, for the gradient
 MOST_PLACES = 16  # of a window whose gradients, of planes side by side, are given place by place
 
-
 # Settings that are this chunk's own.
 BLOCK = OWN  # positions whose sums are in scratch memory, of each of the PITCH planes
 FIND = OWN + 1  # the address of the chunk that finds the greatest elements
 SEVERAL = OWN + 2  # planes of an item, each of them with PITCH side by side
 OUT_DENSE = OWN + 3  # as DENSE, of the output
 
-# Columns of a table that cuts positions into parts, with a row for each axis: how many positions, and which one is the
-# first; how many a part has, at most; where the present part begins, and how many it has.
-WHOLE, FIRST, PART, FROM, COUNT = 0, 1, 2, 3, 4
-CUT_COLUMNS = 5
+
+class Cut(NamedTuple):
+    """A row of a table that cuts places into parts, which has one for each axis."""
+
+    whole: Any  # how many places, and which one is the first
+    first: Any
+    most: Any  # how many a part has at most
+    begin: Any  # where the present part begins, and how many it has
+    count: Any
+    step: Any  # bytes from one to the next, where they are written to or read from
+
+
+_cut_along = _row_finder(Cut)
+CUT_BYTES = 8 * len(Cut._fields)  # of a row
 
 
 @helper
@@ -94,11 +97,10 @@ def _cut(cuts, axes, limit):
     """
     count = 1
     for d in range(axes - 1, -1, -1):
-        axis = axis_of(cuts, d, CUT_COLUMNS)
-        step = most(1, least(axis[WHOLE], limit))
-        axis[PART] = step
-        limit //= step
-        count *= ceildiv(axis[WHOLE], step)
+        cut = _cut_along(cuts, d)
+        cut.most = most(1, least(cut.whole, limit))
+        limit //= cut.most
+        count *= ceildiv(cut.whole, cut.most)
     return count
 
 
@@ -107,52 +109,63 @@ def _take_part(cuts, axes, number):
     """Set where a part begins along each axis, and its sizes; returns how many places it has."""
     places = 1
     for d in range(axes - 1, -1, -1):
-        axis = axis_of(cuts, d, CUT_COLUMNS)
-        n, step = axis[WHOLE], axis[PART]
-        parts = ceildiv(n, step)
-        number, begin = split(number, parts)
+        cut = _cut_along(cuts, d)
+        n, step = cut.whole, cut.most
+        number, begin = split(number, ceildiv(n, step))
         begin *= step
         count = least(step, n - begin)
-        axis[FROM], axis[COUNT] = axis[FIRST] + begin, count
+        cut.begin, cut.count = cut.first + begin, count
         places *= count
     return places
 
 
 @helper
-def _row_of(cuts, axes, steps, row):
-    """Offset of the first place of a row of the present part; `steps`: a column of the table of axes."""
-    inner = axes - 1
-    offset = axis_of(cuts, inner, CUT_COLUMNS)[FROM] * axis_of(steps, inner, COLUMNS)[0]
-    for d in range(inner - 1, -1, -1):
-        axis = axis_of(cuts, d, CUT_COLUMNS)
-        row, digit = split(row, axis[COUNT])
-        offset += (axis[FROM] + digit) * axis_of(steps, d, COLUMNS)[0]
+def _row_of(cuts, axes, row):
+    """Offset of the first place of a row of the present part."""
+    cut = _cut_along(cuts, axes - 1)
+    offset = cut.begin * cut.step
+    for d in range(axes - 2, -1, -1):
+        cut = _cut_along(cuts, d)
+        row, digit = split(row, cut.count)
+        offset += (cut.begin + digit) * cut.step
     return offset
+
+
+@helper
+def _first_position(blocks, axes, spatial):
+    """The position in its plane at which the present block begins."""
+    position = 0
+    for d in range(axes):
+        position += _cut_along(blocks, d).begin * spatial_axis(spatial, d).weight
+    return position
 
 
 @helper
 def _find_windows(windows, blocks, axes, spatial):
     """Which windows may hold an element of the present block."""
     for d in range(axes):
-        axis, block = axis_of(spatial, d, COLUMNS), axis_of(blocks, d, CUT_COLUMNS)
-        begin, stride = block[FROM] + axis[PADDING], axis[STRIDE]
-        reach = (axis[WINDOW] - 1) * axis[DILATION]
-        first = ceildiv(most(begin - reach, 0), stride)
-        last = least((begin + block[COUNT] - 1) // stride, axis[OUT_SIZE] - 1)
-        holders = axis_of(windows, d, CUT_COLUMNS)
-        holders[FIRST], holders[WHOLE] = first, most(last - first + 1, 0)
+        axis, block = spatial_axis(spatial, d), _cut_along(blocks, d)
+        holders = _cut_along(windows, d)
+        begin, stride = block.begin + axis.padding, axis.stride
+        first = ceildiv(most(begin - reach_of(axis), 0), stride)
+        last = least((begin + block.count - 1) // stride, axis.out_size - 1)
+        holders.first, holders.whole = first, most(last - first + 1, 0)
 
 
 @helper
-def _set_finder(finder, settings, spatial, windows, planes, plane_step, lanes, element_bytes):
+def _set_finder(walk, tables, windows, planes, lanes, element_bytes):
     """A walk that finds the positions (without lines the elements, too) of the present windows, packed; its items.
 
     Of so many planes one after the other, each of `lanes` side by side.
     """
-    axes = settings[SPATIAL]
+    settings, axes = tables.settings, tables.settings[SPATIAL]
+    finder = integers(walk)
     for i in range(SETTINGS):
         finder[i] = settings[i]
     finder[BATCH] = 1
+    _, batch, spatial = pool_tables(walk)
+    for i in range(axes * SPATIAL_BYTES // 8):
+        spatial[i] = tables.spatial[i]
     finder[INDEX_BYTES] = 8
     finder[LANES], finder[LANE_OUT], finder[LANE_OTHER] = lanes, element_bytes, 8
     finder[LANE_WEIGHT] = finder[PAST] = 0
@@ -161,25 +174,20 @@ def _set_finder(finder, settings, spatial, windows, planes, plane_step, lanes, e
     place = lanes
     outputs = 1
     for d in range(axes - 1, -1, -1):
-        axis, part = axis_of(spatial, d, COLUMNS), axis_of(windows, d, CUT_COLUMNS)
-        at = SETTINGS + BATCH_COLUMNS + COLUMNS * d
-        for i in range(COLUMNS):
-            finder[at + i] = axis[i]
-        finder[at + OUT_SIZE] = part[COUNT]
-        finder[at + PADDING] -= part[FROM] * axis[STRIDE]
-        finder[at + OUT_STEP] = place * element_bytes
-        finder[at + OTHER_STEP] = place * 8
-        place *= part[COUNT]
-        outputs *= part[COUNT]
-    axis = axis_of(finder, 1, SETTINGS)  # the one of the batch
-    axis[BATCH_SIZE], axis[BATCH_STEP] = planes, plane_step
-    axis[BATCH_OUT], axis[BATCH_OTHER] = place * element_bytes, place * 8
-    axis[BATCH_WEIGHT] = 0  # positions count anew in each
+        axis, part = spatial_axis(spatial, d), _cut_along(windows, d)
+        axis.out_size = part.count
+        axis.padding -= part.begin * axis.stride
+        axis.out_step, axis.other_step = place * element_bytes, place * 8
+        place *= part.count
+        outputs *= part.count
+    axis = batch_axis(batch, 0)
+    axis.size, axis.step = planes, tables.planes.step
+    axis.out_step, axis.other_step = place * element_bytes, place * 8
+    axis.weight = 0  # positions count anew in each
     share, tile = settings[SHARE], settings[TILE]
     if tile == 0:  # without lines
         return planes * ceildiv(outputs, share)
-    rows = axis_of(windows, axes - 2, CUT_COLUMNS)[COUNT]
-    n = axis_of(windows, axes - 1, CUT_COLUMNS)[COUNT]
+    rows, n = _cut_along(windows, axes - 2).count, _cut_along(windows, axes - 1).count
     sets = ceildiv(planes, at_once)
     return sets * (outputs // (rows * n)) * ceildiv(rows, share) * ceildiv(n, tile)
 
@@ -258,18 +266,18 @@ def _giving_row(give: Any) -> Any:
     @helper
     def give_row(block, row, spatial, axes, number, box, table, kind):
         inner = axes - 1
-        axis = axis_of(spatial, inner, COLUMNS)
+        axis = spatial_axis(spatial, inner)
         places = integers(table)
         outer = window_of(spatial, inner, number, box)
-        place_step = axis[DILATION] * axis[WEIGHT]
+        place_step = axis.dilation * axis.weight
         found, given = row.found, row.given
         for i in range(row.count):
-            first, count = elements_between(spatial, inner, i, FIRST_POSITION, axis[SIZE])
-            start = outer.position + (i * axis[STRIDE] - axis[PADDING]) * axis[WEIGHT]
+            first, count = elements_between(spatial, inner, i, FIRST_POSITION, axis.size)
+            start = outer.position + (i * axis.stride - axis.padding) * axis.weight
             start += first * place_step
             held = 0
-            for other in range(outer.total):
-                _, position = element_at(box, inner, other)
+            for other in range(outer.box.total):
+                _, position = element_at(outer.box, other)
                 position += start
                 for _ in range(count):
                     if block.begin <= position < block.begin + block.count:
@@ -321,13 +329,12 @@ def _write_sums(to, line, runs, run_out, line_step, n, step, spare, past, kind):
 
 
 @helper
-def _store_block(settings, spatial, blocks, block, sums, target, planes, plane_out, spare, kind):
+def _store_block(settings, blocks, block, sums, target, planes, plane_out, spare, kind):
     """Store a block's sums, plane by plane, from `target` on; planes that adjoin as one: 0.75 to 1 of the time."""
-    inner = settings[SPATIAL] - 1
-    out_steps = axis_of(spatial, 1, OUT_STEP)
+    inner = _cut_along(blocks, settings[SPATIAL] - 1)
     pitch, element_bytes, dense = settings[PITCH], element_size(kind), settings[OUT_DENSE]
     row_bytes = pitch * state_size(kind)
-    n, step = axis_of(blocks, inner, CUT_COLUMNS)[COUNT], axis_of(out_steps, inner, COLUMNS)[0]
+    n, step = inner.count, inner.step
     if dense != 0:
         n, step = block, dense
     element_out = step if pitch == 1 else settings[LANE_OUT]
@@ -340,7 +347,7 @@ def _store_block(settings, spatial, blocks, block, sums, target, planes, plane_o
     for p in range(count):
         for row in range(block // n):
             _write_sums(
-                target + p * plane_out + _row_of(blocks, settings[SPATIAL], out_steps, row),
+                target + p * plane_out + _row_of(blocks, settings[SPATIAL], row),
                 sums + (p * block + row * n) * row_bytes,
                 runs,
                 step,
@@ -370,8 +377,8 @@ class Memory(NamedTuple):
 def _allocated(settings, sum_bytes, list_bytes, held, element_bytes):
     """Scratch memory, for `held` positions at once."""
     axes = settings[SPATIAL]
-    finder_bytes = 8 * (SETTINGS + BATCH_COLUMNS + COLUMNS * axes)
-    table_bytes = 8 * CUT_COLUMNS * axes
+    finder_bytes = 8 * SETTINGS + BATCH_BYTES + SPATIAL_BYTES * axes
+    table_bytes = CUT_BYTES * axes
     spare_bytes = most(settings[BLOCK], settings[PITCH]) * element_bytes
     found_bytes = held * (8 + element_bytes)
     sums = allocate(
@@ -405,37 +412,31 @@ def gradient(dtype, disjoint, side_by_side):
 
     @entry
     def chunk(walk, x, out, gradients, begin, end):
-        settings, batch, spatial = pool_tables(walk)
+        tables = tables_of(walk)
+        settings, batch, spatial = tables.settings, tables.batch, tables.spatial
         axes = settings[SPATIAL]
-        inner = axes - 1
-        weights, given_steps = axis_of(spatial, 1, WEIGHT), axis_of(spatial, 1, OTHER_STEP)
         size, element_bytes = state_size(kind), element_size(kind)
         pitch, given_lane_step = settings[PITCH], settings[LANE_OTHER]
-        given_step = axis_of(spatial, inner, COLUMNS)[OTHER_STEP]
         most_planes = settings[SEVERAL]
-        sets = plane_sets(settings, batch, most_planes)
-        batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
-        plane_x, plane_out = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT]
-        plane_given = batch_axis[BATCH_OTHER]
+        sets, plane_out = plane_sets(settings, batch, most_planes), tables.planes.out_step
         out_step = settings[OUT_DENSE]
         held = most(FOUND, pitch)
         sum_bytes = most_planes * settings[BLOCK] * pitch * size
         sum_bytes = 0 if disjoint else aligned(sum_bytes + 2 * VECTOR_BYTES)
-        box_bytes = 8 * BOX_COLUMNS * axes
+        box_bytes = BOX_BYTES * axes
         list_bytes = box_bytes + MOST_PLACES * PLACE_BYTES if side_by_side else 0
         memory = _allocated(settings, sum_bytes, list_bytes, held, element_bytes)
         sums, lists, found, spare = memory.sums, memory.lists, memory.found, memory.spare
-        finder = integers(memory.finder)
         blocks, windows = integers(memory.blocks), integers(memory.windows)
-        found_windows = axis_of(finder, 1, SETTINGS + BATCH_COLUMNS)
         for d in range(axes):
-            axis = axis_of(blocks, d, CUT_COLUMNS)
-            axis[WHOLE], axis[FIRST] = axis_of(spatial, d, COLUMNS)[SIZE], 0
+            axis, cut = spatial_axis(spatial, d), _cut_along(blocks, d)
+            cut.whole, cut.first, cut.step = axis.size, 0, axis.out_step
+            _cut_along(windows, d).step = axis.other_step
         parts = _cut(blocks, axes, settings[BLOCK])
         for item in range(begin, end):
             number, part_of_plane = split(item, parts)
             block = _take_part(blocks, axes, part_of_plane)
-            begin_at = _row_of(blocks, axes, weights, zero)
+            begin_at = _first_position(blocks, axes, spatial)
             planes = plane_set(settings, batch, sets, number, element_bytes)
             several, lanes = planes.count, planes.lanes
             source, target = x + planes.source, out + planes.out
@@ -451,18 +452,19 @@ def gradient(dtype, disjoint, side_by_side):
             _find_windows(windows, blocks, axes, spatial)
             for part in range(_cut(windows, axes, held // (several * pitch))):
                 outputs = _take_part(windows, axes, part)
-                items = _set_finder(
-                    finder, settings, spatial, windows, several, plane_x, lanes, element_bytes
-                )
+                items = _set_finder(memory.finder, tables, windows, several, lanes, element_bytes)
                 call(settings[FIND], memory.finder, source, memory.values, found, zero, items)
                 at = found
-                n = axis_of(windows, inner, CUT_COLUMNS)[COUNT]
+                found_windows = pool_tables(memory.finder)[2]
+                n = _cut_along(windows, axes - 1).count
                 rows = outputs // n
                 for plane_row in range(several * rows):
                     p, row = split(plane_row, rows)
-                    start = given + p * plane_given + _row_of(windows, axes, given_steps, row)
+                    start = given + p * tables.planes.other_step + _row_of(windows, axes, row)
                     place = Block(base + p * plane_step, begin_at, block, row_bytes)
-                    found_row = FoundRow(at, start, n, given_step, lanes, given_lane_step)
+                    found_row = FoundRow(
+                        at, start, n, tables.columns.other_step, lanes, given_lane_step
+                    )
                     if side_by_side:
                         boxes, places = integers(lists), lists + box_bytes
                         give_row(place, found_row, found_windows, axes, row, boxes, places, kind)
@@ -472,9 +474,7 @@ def gradient(dtype, disjoint, side_by_side):
                         _add_found(place, found_row, kind)
                     at += n * lanes * 8
             if not disjoint:
-                _store_block(
-                    settings, spatial, blocks, block, sums, target, planes, plane_out, spare, kind
-                )
+                _store_block(settings, blocks, block, sums, target, planes, plane_out, spare, kind)
         if settings[PAST] != 0:
             drain_stores()
         release(sums)

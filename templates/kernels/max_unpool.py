@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from batch import BATCH_COLUMNS, BATCH_OTHER, BATCH_OUT, BATCH_SIZE, BATCH_STEP, offsets_of
+from batch import BATCH_BYTES, batch_axis, offsets_of, places_of
 from compiled import entry, helper
 from memory import ceildiv, element_size, least, load_index, load_integer, split, store_integer
-from walk import axis_of, integers, lane_types, product_of
+from walk import integers, lane_types
 from zero import zero_bytes
 
 # A walk is made of these settings, then two tables of axes: of the input, with the indices' strides, and of the output.
@@ -29,11 +29,19 @@ SETTINGS = 10
 
 
 @helper
+def _tables(walk):
+    """The settings, and the two tables."""
+    given = walk + 8 * SETTINGS
+    settings = integers(walk)
+    return settings, integers(given), integers(given + BATCH_BYTES * settings[GIVEN_AXES])
+
+
+@helper
 def _clear(table, axes, out, begin, end, lane):
     """Set positions begin to end - 1 of the output to 0."""
     inner = axes - 1
-    axis = axis_of(table, inner, BATCH_COLUMNS)
-    n, step, size = axis[BATCH_SIZE], axis[BATCH_STEP], element_size(lane)
+    axis = batch_axis(table, inner)
+    n, step, size = axis.size, axis.step, element_size(lane)
     position = begin
     while position < end:
         row, digit = split(position, n)
@@ -99,12 +107,11 @@ def unpool(width):
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
-        settings, given = integers(walk), integers(walk + 8 * SETTINGS)
+        settings, given, table = _tables(walk)
         inner, axes, positions = settings[GIVEN_AXES] - 1, settings[OUT_AXES], settings[POSITIONS]
-        table = axis_of(given, settings[GIVEN_AXES], BATCH_COLUMNS)
-        axis = axis_of(given, inner, BATCH_COLUMNS)
-        n, step, index_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OTHER]
-        total = n * product_of(given, inner, BATCH_COLUMNS, BATCH_SIZE)
+        axis = batch_axis(given, inner)
+        n, step, index_step = axis.size, axis.step, axis.other_step
+        total = places_of(given, inner + 1)
         share, own = settings[SHARE], settings[GIVEN_SHARE]
         together = 1 if own > 0 else end - begin
         stray = False
@@ -163,13 +170,12 @@ def lanes(width):
 
     @entry
     def chunk(walk, x, out, indices, begin, end):
-        settings, given = integers(walk), integers(walk + 8 * SETTINGS)
+        settings, given, table = _tables(walk)
         inner, positions = settings[GIVEN_AXES] - 1, settings[POSITIONS]
         index_bytes, size = settings[INDEX_BYTES], element_size(lane)
-        batch = axis_of(given, settings[GIVEN_AXES], BATCH_COLUMNS)
-        axis = axis_of(given, inner, BATCH_COLUMNS)
-        n, step, index_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OTHER]
-        rows = product_of(given, inner, BATCH_COLUMNS, BATCH_SIZE)
+        batch, axis = batch_axis(table, 0), batch_axis(given, inner)
+        n, step, index_step = axis.size, axis.step, axis.other_step
+        rows = places_of(given, inner)
         plane, out_step = settings[SHARE], settings[OUT_STEP]
         side_by_side, together = settings[LANES], settings[TOGETHER]
         blocks = ceildiv(side_by_side, together)
@@ -178,9 +184,9 @@ def lanes(width):
             number, block = split(item, blocks)
             beside = block * together
             count = least(together, side_by_side - beside)
-            elements = x + number * batch[BATCH_STEP] + beside * size
-            at = indices + number * batch[BATCH_OTHER] + beside * index_bytes
-            target = out + number * batch[BATCH_OUT] + beside * size
+            elements = x + number * batch.step + beside * size
+            at = indices + number * batch.other_step + beside * index_bytes
+            target = out + number * batch.out_step + beside * size
             base = (number * side_by_side + beside) * plane
             for position in range(plane):
                 zero_bytes(target + position * out_step, count * size)

@@ -27,9 +27,9 @@ from sum_line import LineDivisors, load_float, set_sums, store_float, write_line
 from sum_run import RUN_BYTES
 from sum_window import SUMS_EDGES, doubles, sums_together, window_norm, window_sum
 from sums import Sums
-from walk import integers, product_of
+from walk import integers
 from window_group import edge_bytes
-from windows import BOX_COLUMNS, COLUMNS, OUT_SIZE, spatial_axis, window_of
+from windows import BOX_BYTES, outputs_of, spatial_axis, window_of
 
 # Settings that are these chunks' own.
 EXPONENT = OWN  # lines: p of "lp", of "lp_real" its bits as a double
@@ -138,15 +138,14 @@ def direct(dtype):
     def chunk(walk, x, out, _other, begin, end):
         settings, batch, spatial = pool_tables(walk)
         axes, share = settings[SPATIAL], settings[SHARE]
-        inner = axes - 1
-        axis = spatial_axis(spatial, inner)
+        axis = spatial_axis(spatial, axes - 1)
         n, out_step = axis.out_size, axis.out_step
         reals = doubles(walk)
         p, sure_from, sure_to = reals[POWER], reals[SURE_FROM], reals[SURE_TO]
         before = SUMS_EDGES * edge_bytes(settings[EDGE]) + RUN_BYTES
-        scratch = allocate(before + 8 * BOX_COLUMNS * axes)
+        scratch = allocate(before + BOX_BYTES * axes)
         box = integers(scratch + before)
-        outputs = product_of(spatial, axes, COLUMNS, OUT_SIZE)
+        outputs = outputs_of(spatial, axes)
         blocks = ceildiv(outputs, share)
         for item in range(begin, end):
             plane, position = split(item, blocks)
@@ -154,22 +153,19 @@ def direct(dtype):
             stop = least(position + share, outputs)
             x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH], plane)
             while position < stop:
-                outer, column = split(position, n)
+                column = position % n
                 beside = least(n - column, stop - position)
-                target = out + out_offset + window_of(spatial, inner, outer, box).out
-                target += column * out_step
+                window = window_of(spatial, axes, position, box)
+                target = out + out_offset + window.out
                 shared = 0
                 if settings[EDGE] != 0:
-                    plane_at = x + x_offset
                     shared = sums_together(
-                        spatial,
-                        axes,
+                        axis,
                         settings[EDGE],
-                        position,
+                        window,
                         column,
                         beside,
-                        plane_at,
-                        box,
+                        x + x_offset,
                         p,
                         scratch,
                         kind,
@@ -195,9 +191,9 @@ def direct(dtype):
                     window = window_of(spatial, axes, position + i, box)
                     first = x + x_offset + window.offset
                     if p > 0:
-                        value = window_norm(first, box, axes, window.total, p, scratch, kind)
+                        value = window_norm(first, window.box, p, scratch, kind)
                     else:
-                        value = window_sum(first, box, axes, window.total, scratch, kind)
+                        value = window_sum(first, window.box, scratch, kind)
                         value /= divisor_of(spatial, axes, position + i)
                     store_float(place, value, kind)
                 position += beside

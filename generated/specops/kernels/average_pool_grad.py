@@ -12,15 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba import _dynfunc, njit, types, version_info
-from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
+from numba.core import (
+    cgutils,
+    compiler,
+    compiler_machinery,
+    errors,
+    lowering,
+    typed_passes,
+    untyped_passes,
+)
 from numba.core import ir as numba_ir
 from numba.core.codegen import JITCodeLibrary
-from numba.core.imputils import lower_constant, lower_getattr_generic
+from numba.core.imputils import lower_constant, lower_getattr_generic, lower_setattr_generic
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
@@ -87,6 +95,37 @@ class _Part(_Library):
         self._finalized = True
 
 
+class _Typing:
+    """Numba's knowledge of types, which remembers those of calls: 0.85 of the time of a first call."""
+
+    known: ClassVar[dict[Any, Any]] = {}
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.context, name)
+
+    def resolve_function_type(self, function: Any, args: Any, named: Any) -> Any:
+        if not isinstance(function, types.Function) or named:
+            return self.context.resolve_function_type(function, args, named)
+        call = function, tuple(args)
+        if call not in self.known:
+            self.known[call] = self.context.resolve_function_type(function, args, named)
+        return self.known[call]
+
+
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _Types(typed_passes.NopythonTypeInference):
+    """To the types of all variables."""
+
+    _name = f"{__name__}.types"
+
+    def run_pass(self, state: Any) -> bool:
+        state.typingctx = _Typing(state.typingctx)
+        return bool(super().run_pass(state))
+
+
 @compiler_machinery.register_pass(mutates_CFG=False, analysis_only=True)
 class _OneType(compiler_machinery.AnalysisPass):
     """Refuses a variable, or results, of several types: all would have one that holds them, such as a float."""
@@ -122,11 +161,26 @@ class _OneType(compiler_machinery.AnalysisPass):
         return getattr(state.calltypes.get(value), "return_type", None)
 
 
+class _Lower(lowering.Lower):
+    """Writes code in which no references are counted: all values are numbers, or addresses."""
+
+    def incref(self, _type: Any, _value: Any) -> None:
+        pass
+
+    def decref(self, _type: Any, _value: Any) -> None:
+        pass
+
+    def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
+        """As Numba's, but for notes for a debugger."""
+        return cgutils.alloca_once(self.builder, lltype, name=name)
+
+
 @compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
 class _Lowering(typed_passes.NativeLowering):
     """To the code of a chunk."""
 
     _name = f"{__name__}.chunk_lowering"
+    lowering_class = _Lower
 
     def run_pass(self, state: Any) -> bool:
         state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
@@ -139,6 +193,7 @@ class _PartLowering(typed_passes.NativeLowering):
     """To the code of a helper, that callers find by a function which has no machine code."""
 
     _name = f"{__name__}.helper_lowering"
+    lowering_class = _Lower
 
     def run_pass(self, state: Any) -> bool:
         library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
@@ -152,7 +207,7 @@ class _PartLowering(typed_passes.NativeLowering):
         return True
 
 
-def _pipeline(lowering: Any) -> dict[str, Any]:
+def _pipeline(lowering_pass: Any) -> dict[str, Any]:
     """The option that makes Numba compile so: of versions whose parts these are; others do it in their own way."""
 
     class Compiler(compiler.CompilerBase):
@@ -163,10 +218,9 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
                 untyped_passes.FixupArgs,
                 untyped_passes.IRProcessing,
                 untyped_passes.DeadBranchPrune,
-                typed_passes.NopythonTypeInference,
+                _Types,
                 _OneType,
-                typed_passes.IRLegalization,
-                lowering,
+                lowering_pass,
                 typed_passes.NoPythonBackend,
             ):
                 passes.add_pass(each, each.__name__)
@@ -442,19 +496,8 @@ def integers(_context: Any, address: Any) -> Any:
     return types.CPointer(types.int64)(types.int64), codegen
 
 
-@intrinsic
-def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
-    """Row `d` of a table of integers, of so many columns."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        table, d, columns = values
-        return builder.gep(table, [builder.mul(d, columns)])
-
-    return table(table, types.int64, types.int64), codegen
-
-
 class _RowType(types.Type):
-    """A row of a table of integers, whose columns are the fields of a NamedTuple, each read where it is asked for."""
+    """A row of a table of integers, whose columns are the fields of a NamedTuple, each read or set by its name."""
 
     def __init__(self, row: Any) -> None:
         self.fields = row._fields
@@ -477,13 +520,23 @@ def _fields_of(type_: Any) -> Any:
 infer_getattr(_fields_of(_RowType))
 
 
-@lower_getattr_generic(_RowType)
-def _field(_context: Any, builder: Any, row: Any, address: Any, name: str) -> Any:
+def _field(builder: Any, row: Any, address: Any, name: str) -> Any:
     integers = builder.bitcast(address, ir.IntType(64).as_pointer())
-    return builder.load(builder.gep(integers, [ir.IntType(64)(row.fields.index(name))]))
+    return builder.gep(integers, [ir.IntType(64)(row.fields.index(name))])
 
 
-def _row_reader(row: Any) -> Any:
+@lower_getattr_generic(_RowType)
+def _get_field(_context: Any, builder: Any, row: Any, address: Any, name: str) -> Any:
+    return builder.load(_field(builder, row, address, name))
+
+
+@lower_setattr_generic(_RowType)
+def _set_field(_context: Any, builder: Any, signature: Any, values: Any, name: str) -> None:
+    address, value = values
+    builder.store(value, _field(builder, signature.args[0], address, name))
+
+
+def _row_finder(row: Any) -> Any:
     """An intrinsic that finds row `d` of a table of integers, of whose columns it knows the names."""
 
     @intrinsic
@@ -498,15 +551,6 @@ def _row_reader(row: Any) -> Any:
     return find
 
 
-@inlined
-def product_of(table, rows, columns, column):
-    """The product of one of so many columns of a table of integers, over its first rows."""
-    product = 1
-    for d in range(rows):
-        product *= axis_of(table, d, columns)[column]
-    return product
-
-
 class BatchAxis(NamedTuple):
     """A row of such a table, which has one for each axis, outermost first: its size, and what a step along it adds."""
 
@@ -517,11 +561,17 @@ class BatchAxis(NamedTuple):
     weight: Any  # to an index
 
 
-batch_axis = _row_reader(BatchAxis)
+batch_axis = _row_finder(BatchAxis)
+BATCH_BYTES = 8 * len(BatchAxis._fields)  # of a row
 
-# The columns by number.
-BATCH_SIZE, BATCH_STEP, BATCH_OUT, BATCH_OTHER, BATCH_WEIGHT = 0, 1, 2, 3, 4
-BATCH_COLUMNS = 5
+
+@inlined
+def places_of(table, axes):
+    """How many numbers the first `axes` axes make."""
+    product = 1
+    for d in range(axes):
+        product *= batch_axis(table, d).size
+    return product
 
 
 @inlined
@@ -1328,16 +1378,20 @@ class SpatialAxis(NamedTuple):
     high: Any
 
 
-spatial_axis = _row_reader(SpatialAxis)
+spatial_axis = _row_finder(SpatialAxis)
+SPATIAL_BYTES = 8 * len(SpatialAxis._fields)  # of a row
 
-# Columns of that table by number, and how many there are.
-SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
-STEP, OUT_STEP, OTHER_STEP, WEIGHT = 6, 7, 8, 9
-COLUMNS = 12
-# Columns of a box, with a row for each axis: how many elements of a window are inside the input, and from one to the
-# next the bytes and the positions.
-INSIDE, INSIDE_STEP, INSIDE_WEIGHT = 0, 1, 2
-BOX_COLUMNS = 3
+
+class BoxAxis(NamedTuple):
+    """A row of the table of a box, which has one for each axis."""
+
+    count: Any
+    step: Any  # from one element to the next, in bytes and in positions
+    weight: Any
+
+
+BOX_BYTES = 8 * len(BoxAxis._fields)  # of a row
+
 
 FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
 
@@ -1346,6 +1400,15 @@ FIRST_POSITION = np.int64(0)  # a literal would make another version of what it 
 def reach_of(axis):
     """Positions from the first element of a window to its last."""
     return (axis.window - 1) * axis.dilation
+
+
+@inlined
+def elements_of(spatial, axes):
+    """Places of the input in the first `axes` axes."""
+    product = 1
+    for d in range(axes):
+        product *= spatial_axis(spatial, d).size
+    return product
 
 
 @inlined
@@ -1408,7 +1471,7 @@ def pool_tables(walk):
     """The settings, and the tables batch and spatial."""
     settings = integers(walk)
     batch = walk + 8 * SETTINGS
-    return settings, integers(batch), integers(batch + 8 * BATCH_COLUMNS * settings[BATCH])
+    return settings, integers(batch), integers(batch + BATCH_BYTES * settings[BATCH])
 
 
 class Tables(NamedTuple):
@@ -1977,9 +2040,15 @@ def plane_set(settings, batch, sets, number, element_bytes):
     )
 
 
-# Columns of a table of the windows that hold a position, with a row for each axis: how many, and which is the first.
-HELD, FIRST_HELD = 0, 1
-HOLDER_COLUMNS = 2
+class Holders(NamedTuple):
+    """A row of a table of the windows that hold a position, which has one for each axis."""
+
+    count: Any
+    first: Any
+
+
+_holders_along = _row_finder(Holders)
+HOLDERS_BYTES = 8 * len(Holders._fields)  # of a row
 
 
 class Buffers(NamedTuple):
@@ -2014,16 +2083,16 @@ def _holders(spatial, axes, row, holders):
     offset = 0
     same = True
     for d in range(axes - 1, -1, -1):
-        axis = axis_of(spatial, d, COLUMNS)
-        row, digit = split(row, axis[SIZE])
-        ahead, stride = digit + axis[PADDING], axis[STRIDE]
-        first = ceildiv(most(ahead - axis[WINDOW] + 1, 0), stride)
-        count = most(least(ahead // stride, axis[OUT_SIZE] - 1) - first + 1, 0)
-        held = axis_of(holders, d, HOLDER_COLUMNS)
-        same = same and held[HELD] == count and held[FIRST_HELD] == first
-        held[HELD], held[FIRST_HELD] = count, first
+        axis = spatial_axis(spatial, d)
+        row, digit = split(row, axis.size)
+        ahead, stride = digit + axis.padding, axis.stride
+        first = ceildiv(most(ahead - axis.window + 1, 0), stride)
+        count = most(least(ahead // stride, axis.out_size - 1) - first + 1, 0)
+        along = _holders_along(holders, d)
+        same = same and along.count == count and along.first == first
+        along.count, along.first = count, first
         total *= count
-        offset += digit * axis[OUT_STEP]
+        offset += digit * axis.out_step
     return total, offset, same
 
 
@@ -2033,10 +2102,10 @@ def _holder(spatial, holders, axes, number):
     offset = 0
     divisor = 1.0
     for d in range(axes - 1, -1, -1):
-        held = axis_of(holders, d, HOLDER_COLUMNS)
-        number, digit = split(number, held[HELD])
-        output = held[FIRST_HELD] + digit
-        offset += output * axis_of(spatial, d, COLUMNS)[STEP]
+        along = _holders_along(holders, d)
+        number, digit = split(number, along.count)
+        output = along.first + digit
+        offset += output * spatial_axis(spatial, d).step
         divisor *= counted_in_window(spatial, d, output)
     return offset, divisor
 
@@ -2045,7 +2114,7 @@ def _holder(spatial, holders, axes, number):
 def _add_quotients_of(settings, spatial, planes, line, address, n, lanes, divisors, scale, kind):
     """Add what n windows of a row of each plane give to each of their elements, lane by lane."""
     size, element_bytes, pitch = state_size(kind), element_size(kind), settings[PITCH]
-    step = axis_of(spatial, settings[SPATIAL] - 1, COLUMNS)[STEP]
+    step = spatial_axis(spatial, settings[SPATIAL] - 1).step
     if pitch == 1 and step != element_bytes:
         for plane in range(planes.count):
             line_at, start = line + plane * planes.line, address + plane * planes.source
@@ -2089,11 +2158,11 @@ def _give_rows(tables, buffers, part, planes, source, target, low, stop, kind):
     """Store what the elements of a line get, in rows `low` to `stop` - 1 of each plane."""
     settings, spatial = tables.settings, tables.spatial
     inner, pitch, size = settings[SPATIAL] - 1, settings[PITCH], state_size(kind)
-    axis = axis_of(spatial, inner, COLUMNS)
-    window, stride = axis[WINDOW], axis[STRIDE]
+    axis = tables.columns
+    window, stride = axis.window, axis.stride
     held, line, doubled, rest, divisors, spare = buffers
     # Whether windows have nothing in common along the line; whether their quotients are first added up beside it.
-    repeated = pitch > 1 and (window <= stride or axis[OUT_SIZE] == 1)
+    repeated = pitch > 1 and (window <= stride or axis.out_size == 1)
     aside = stride > 1 or repeated
     set_divisors(spatial, inner, divisors, part.first, part.holders, pitch, kind)
     in_all = planes.count * (planes.line // size)
@@ -2105,8 +2174,8 @@ def _give_rows(tables, buffers, part, planes, source, target, low, stop, kind):
         adjoining = part.holders * pitch
         added = Planes(planes.count, adjoining * size, planes.source)
         quotients, places = doubled, planes.count * adjoining
-    source += part.first * axis[STEP]
-    held[HELD] = -1
+    source += part.first * axis.step
+    _holders_along(held, 0).count = -1  # none has so many
     finished, pieces = line, Pieces(1, 1, 0, 0)
     for row in range(low, stop):
         total, row_out, same = _holders(spatial, inner, row, held)
@@ -2156,7 +2225,7 @@ def lines(dtype, width):
     def chunk(walk, x, out, _other, begin, end):
         tables = tables_of(walk)
         settings, batch, spatial = tables.settings, tables.batch, tables.spatial
-        before, buffer = aligned(8 * HOLDER_COLUMNS * settings[SPATIAL]), settings[BUFFER]
+        before, buffer = aligned(HOLDERS_BYTES * settings[SPATIAL]), settings[BUFFER]
         memory = allocate(before + settings[SCRATCH])
         line = memory + before
         buffers = Buffers(
@@ -2169,14 +2238,12 @@ def lines(dtype, width):
         )
         inner = settings[SPATIAL] - 1
         pitch, tile, share = settings[PITCH], settings[TILE], settings[SHARE]
-        axis = axis_of(spatial, inner, COLUMNS)
-        n, window, stride = axis[SIZE], axis[WINDOW], axis[STRIDE]
+        axis = tables.columns
+        n, window, stride = axis.size, axis.window, axis.stride
         size, element_bytes = state_size(kind), element_size(kind)
-        rows = product_of(spatial, inner, COLUMNS, SIZE)
+        rows = elements_of(spatial, inner)
         tiles, blocks = ceildiv(n, tile), ceildiv(rows, share)
         sets = plane_sets(settings, batch, settings[PLANES])
-        batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
-        plane_x = batch_axis[BATCH_STEP]
         for item in range(begin, end):
             rest, column = split(item, tiles)
             number, low = split(rest, blocks)
@@ -2184,13 +2251,13 @@ def lines(dtype, width):
             low *= share
             several = plane_set(settings, batch, sets, number, element_bytes)
             count = least(tile, n - column)
-            start = column + axis[PADDING] - window + 1
+            start = column + axis.padding - window + 1
             first = ceildiv(most(start, 0), stride)
-            last = least((start + window + count - 2) // stride, axis[OUT_SIZE] - 1)
+            last = least((start + window + count - 2) // stride, axis.out_size - 1)
             part = Line(count, several.lanes, start, first, most(last - first + 1, 0))
             line_bytes = (count + window - 1) * pitch * size
-            planes = Planes(several.count, line_bytes, plane_x)
-            source, target = x + several.source, out + several.out + column * axis[OUT_STEP]
+            planes = Planes(several.count, line_bytes, tables.planes.step)
+            source, target = x + several.source, out + several.out + column * axis.out_step
             stop = least(low + share, rows)
             _give_rows(tables, buffers, part, planes, source, target, low, stop, kind)
         if settings[PAST] != 0:
@@ -2208,10 +2275,10 @@ def whole(dtype, width):
     @entry
     def chunk(walk, x, out, _other, begin, end):
         settings, batch, spatial = pool_tables(walk)
-        axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
-        n, step, out_step = axis[BATCH_SIZE], axis[BATCH_STEP], axis[BATCH_OUT]
+        axis = batch_axis(batch, settings[BATCH] - 1)
+        n, step, out_step = axis.size, axis.step, axis.out_step
         divisor = divisor_of(spatial, settings[SPATIAL], 0)
-        planes = product_of(batch, settings[BATCH], BATCH_COLUMNS, BATCH_SIZE)
+        planes = places_of(batch, settings[BATCH])
         first, stop = begin * settings[SHARE], least(end * settings[SHARE], planes)
         while first < stop:
             row, digit = split(first, n)
@@ -2237,9 +2304,9 @@ def direct(dtype):
     def chunk(walk, x, out, _other, begin, end):
         settings, batch, spatial = pool_tables(walk)
         axes, share = settings[SPATIAL], settings[SHARE]
-        memory = allocate(8 * HOLDER_COLUMNS * axes)
+        memory = allocate(HOLDERS_BYTES * axes)
         held = integers(memory)
-        elements = product_of(spatial, axes, COLUMNS, SIZE)
+        elements = elements_of(spatial, axes)
         blocks = ceildiv(elements, share)
         for item in range(begin, end):
             plane, low = split(item, blocks)

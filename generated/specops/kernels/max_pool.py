@@ -14,15 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba import _dynfunc, njit, types, version_info
-from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
+from numba.core import (
+    cgutils,
+    compiler,
+    compiler_machinery,
+    errors,
+    lowering,
+    typed_passes,
+    untyped_passes,
+)
 from numba.core import ir as numba_ir
 from numba.core.codegen import JITCodeLibrary
-from numba.core.imputils import lower_constant, lower_getattr_generic
+from numba.core.imputils import lower_constant, lower_getattr_generic, lower_setattr_generic
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
@@ -89,6 +97,37 @@ class _Part(_Library):
         self._finalized = True
 
 
+class _Typing:
+    """Numba's knowledge of types, which remembers those of calls: 0.85 of the time of a first call."""
+
+    known: ClassVar[dict[Any, Any]] = {}
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.context, name)
+
+    def resolve_function_type(self, function: Any, args: Any, named: Any) -> Any:
+        if not isinstance(function, types.Function) or named:
+            return self.context.resolve_function_type(function, args, named)
+        call = function, tuple(args)
+        if call not in self.known:
+            self.known[call] = self.context.resolve_function_type(function, args, named)
+        return self.known[call]
+
+
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _Types(typed_passes.NopythonTypeInference):
+    """To the types of all variables."""
+
+    _name = f"{__name__}.types"
+
+    def run_pass(self, state: Any) -> bool:
+        state.typingctx = _Typing(state.typingctx)
+        return bool(super().run_pass(state))
+
+
 @compiler_machinery.register_pass(mutates_CFG=False, analysis_only=True)
 class _OneType(compiler_machinery.AnalysisPass):
     """Refuses a variable, or results, of several types: all would have one that holds them, such as a float."""
@@ -124,11 +163,26 @@ class _OneType(compiler_machinery.AnalysisPass):
         return getattr(state.calltypes.get(value), "return_type", None)
 
 
+class _Lower(lowering.Lower):
+    """Writes code in which no references are counted: all values are numbers, or addresses."""
+
+    def incref(self, _type: Any, _value: Any) -> None:
+        pass
+
+    def decref(self, _type: Any, _value: Any) -> None:
+        pass
+
+    def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
+        """As Numba's, but for notes for a debugger."""
+        return cgutils.alloca_once(self.builder, lltype, name=name)
+
+
 @compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
 class _Lowering(typed_passes.NativeLowering):
     """To the code of a chunk."""
 
     _name = f"{__name__}.chunk_lowering"
+    lowering_class = _Lower
 
     def run_pass(self, state: Any) -> bool:
         state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
@@ -141,6 +195,7 @@ class _PartLowering(typed_passes.NativeLowering):
     """To the code of a helper, that callers find by a function which has no machine code."""
 
     _name = f"{__name__}.helper_lowering"
+    lowering_class = _Lower
 
     def run_pass(self, state: Any) -> bool:
         library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
@@ -154,7 +209,7 @@ class _PartLowering(typed_passes.NativeLowering):
         return True
 
 
-def _pipeline(lowering: Any) -> dict[str, Any]:
+def _pipeline(lowering_pass: Any) -> dict[str, Any]:
     """The option that makes Numba compile so: of versions whose parts these are; others do it in their own way."""
 
     class Compiler(compiler.CompilerBase):
@@ -165,10 +220,9 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
                 untyped_passes.FixupArgs,
                 untyped_passes.IRProcessing,
                 untyped_passes.DeadBranchPrune,
-                typed_passes.NopythonTypeInference,
+                _Types,
                 _OneType,
-                typed_passes.IRLegalization,
-                lowering,
+                lowering_pass,
                 typed_passes.NoPythonBackend,
             ):
                 passes.add_pass(each, each.__name__)
@@ -644,19 +698,8 @@ def integers(_context: Any, address: Any) -> Any:
     return types.CPointer(types.int64)(types.int64), codegen
 
 
-@intrinsic
-def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
-    """Row `d` of a table of integers, of so many columns."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        table, d, columns = values
-        return builder.gep(table, [builder.mul(d, columns)])
-
-    return table(table, types.int64, types.int64), codegen
-
-
 class _RowType(types.Type):
-    """A row of a table of integers, whose columns are the fields of a NamedTuple, each read where it is asked for."""
+    """A row of a table of integers, whose columns are the fields of a NamedTuple, each read or set by its name."""
 
     def __init__(self, row: Any) -> None:
         self.fields = row._fields
@@ -679,13 +722,23 @@ def _fields_of(type_: Any) -> Any:
 infer_getattr(_fields_of(_RowType))
 
 
-@lower_getattr_generic(_RowType)
-def _field(_context: Any, builder: Any, row: Any, address: Any, name: str) -> Any:
+def _field(builder: Any, row: Any, address: Any, name: str) -> Any:
     integers = builder.bitcast(address, ir.IntType(64).as_pointer())
-    return builder.load(builder.gep(integers, [ir.IntType(64)(row.fields.index(name))]))
+    return builder.gep(integers, [ir.IntType(64)(row.fields.index(name))])
 
 
-def _row_reader(row: Any) -> Any:
+@lower_getattr_generic(_RowType)
+def _get_field(_context: Any, builder: Any, row: Any, address: Any, name: str) -> Any:
+    return builder.load(_field(builder, row, address, name))
+
+
+@lower_setattr_generic(_RowType)
+def _set_field(_context: Any, builder: Any, signature: Any, values: Any, name: str) -> None:
+    address, value = values
+    builder.store(value, _field(builder, signature.args[0], address, name))
+
+
+def _row_finder(row: Any) -> Any:
     """An intrinsic that finds row `d` of a table of integers, of whose columns it knows the names."""
 
     @intrinsic
@@ -698,15 +751,6 @@ def _row_reader(row: Any) -> Any:
         return _RowType(row)(table, types.int64), codegen
 
     return find
-
-
-@inlined
-def product_of(table, rows, columns, column):
-    """The product of one of so many columns of a table of integers, over its first rows."""
-    product = 1
-    for d in range(rows):
-        product *= axis_of(table, d, columns)[column]
-    return product
 
 
 @intrinsic
@@ -746,11 +790,8 @@ class BatchAxis(NamedTuple):
     weight: Any  # to an index
 
 
-batch_axis = _row_reader(BatchAxis)
-
-# The columns by number.
-BATCH_SIZE, BATCH_STEP, BATCH_OUT, BATCH_OTHER, BATCH_WEIGHT = 0, 1, 2, 3, 4
-BATCH_COLUMNS = 5
+batch_axis = _row_finder(BatchAxis)
+BATCH_BYTES = 8 * len(BatchAxis._fields)  # of a row
 
 
 @inlined
@@ -1456,7 +1497,7 @@ class Lines(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Scratch memory of a chunk: addresses, and a box as window_of fills it."""
+    """Scratch memory of a chunk: addresses, and the table of a box."""
 
     offsets: Any  # of taps, and twice their positions: two tables of int64
     positions: Any
@@ -1947,25 +1988,38 @@ class SpatialAxis(NamedTuple):
     high: Any
 
 
-spatial_axis = _row_reader(SpatialAxis)
+spatial_axis = _row_finder(SpatialAxis)
+SPATIAL_BYTES = 8 * len(SpatialAxis._fields)  # of a row
 
-# Columns of that table by number, and how many there are.
-SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
-STEP, OUT_STEP, OTHER_STEP, WEIGHT = 6, 7, 8, 9
-COLUMNS = 12
-# Columns of a box, with a row for each axis: how many elements of a window are inside the input, and from one to the
-# next the bytes and the positions.
-INSIDE, INSIDE_STEP, INSIDE_WEIGHT = 0, 1, 2
-BOX_COLUMNS = 3
+
+class BoxAxis(NamedTuple):
+    """A row of the table of a box, which has one for each axis."""
+
+    count: Any
+    step: Any  # from one element to the next, in bytes and in positions
+    weight: Any
+
+
+box_axis = _row_finder(BoxAxis)
+BOX_BYTES = 8 * len(BoxAxis._fields)  # of a row
+
+
+class Box(NamedTuple):
+    """The elements of a window, or some of them, that the input has."""
+
+    table: Any
+    axes: Any
+    total: Any
+
 
 FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
 
 
 class Window(NamedTuple):
-    """A window in some axes: the elements of it that the input has."""
+    """A window in some axes."""
 
-    total: Any
-    offset: Any  # of the first
+    box: Any
+    offset: Any  # of the first element of the box
     position: Any
     out: Any  # offset of the window's output
     other: Any  # in the other array
@@ -2003,6 +2057,15 @@ def stretch_of(axis, first, most_count):
 
 
 @inlined
+def outputs_of(spatial, axes):
+    """Windows in the first `axes` axes."""
+    product = 1
+    for d in range(axes):
+        product *= spatial_axis(spatial, d).out_size
+    return product
+
+
+@inlined
 def elements_between(spatial, d, output, low, high):
     """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
     axis = spatial_axis(spatial, d)
@@ -2018,10 +2081,10 @@ def elements_between(spatial, d, output, low, high):
 
 
 @inlined
-def window_of(spatial, axes, row, box):
+def window_of(spatial, axes, row, table):
     """The window of output position `row`, row-major in the first `axes` axes.
 
-    Fills the box.
+    Fills the table of its box.
     """
     total = 1
     offset = 0
@@ -2034,28 +2097,35 @@ def window_of(spatial, axes, row, box):
         first, count = elements_between(spatial, d, digit, FIRST_POSITION, axis.size)
         start = digit * axis.stride - axis.padding + first * axis.dilation
         total *= count
-        inside = axis_of(box, d, BOX_COLUMNS)
-        inside[INSIDE] = count
-        inside[INSIDE_STEP] = axis.dilation * axis.step
-        inside[INSIDE_WEIGHT] = axis.dilation * axis.weight
+        inside = box_axis(table, d)
+        inside.count = count
+        inside.step = axis.dilation * axis.step
+        inside.weight = axis.dilation * axis.weight
         offset += start * axis.step
         position += start * axis.weight
         out_offset += digit * axis.out_step
         other_offset += digit * axis.other_step
-    return Window(total, offset, position, out_offset, other_offset)
+    return Window(Box(table, axes, total), offset, position, out_offset, other_offset)
 
 
 @inlined
-def element_at(box, axes, number):
-    """Input offset and position of a window's element, counted from the first inside."""
+def element_at(box, number):
+    """Input offset and position of an element, counted from the first."""
     offset = 0
     position = 0
-    for d in range(axes - 1, -1, -1):
-        inside = axis_of(box, d, BOX_COLUMNS)
-        number, digit = split(number, inside[INSIDE])
-        offset += digit * inside[INSIDE_STEP]
-        position += digit * inside[INSIDE_WEIGHT]
+    for d in range(box.axes - 1, -1, -1):
+        inside = box_axis(box.table, d)
+        number, digit = split(number, inside.count)
+        offset += digit * inside.step
+        position += digit * inside.weight
     return offset, position
+
+
+@inlined
+def rows_of(box):
+    """The first elements of the rows of a box, which are along its last axis."""
+    inner = box.axes - 1
+    return Box(box.table, inner, box.total // most(box_axis(box.table, inner).count, 1))
 
 
 # A walk by lines, by packed or transposed planes or window by window is made of these settings, then two tables of
@@ -2103,7 +2173,7 @@ def pool_tables(walk):
     """The settings, and the tables batch and spatial."""
     settings = integers(walk)
     batch = walk + 8 * SETTINGS
-    return settings, integers(batch), integers(batch + 8 * BATCH_COLUMNS * settings[BATCH])
+    return settings, integers(batch), integers(batch + BATCH_BYTES * settings[BATCH])
 
 
 class Tables(NamedTuple):
@@ -2497,15 +2567,15 @@ WINNERS_EDGES = 5  # scratch memory of winners_together, in edge_bytes
 
 
 @helper
-def window_winner(first, box, axes, total, rule):
-    """Key and position of the first greatest element of a window, counted from its first."""
-    inner = axis_of(box, axes - 1, BOX_COLUMNS)
-    n, step, weight = inner[INSIDE], inner[INSIDE_STEP], inner[INSIDE_WEIGHT]
+def window_winner(first, box, rule):
+    """Key and position of the first greatest element of a box, counted from its first, which is at `first`."""
+    inner, rows = box_axis(box.table, box.axes - 1), rows_of(box)
+    n, step, weight = inner.count, inner.step, inner.weight
     adjoining = step == element_size(rule.flip)
     best = load_key(first, 0, rule)
     best_position = 0
-    for row in range(total // n):
-        offset, position = element_at(box, axes - 1, row)
+    for row in range(rows.total):
+        offset, position = element_at(rows, row)
         place = 0
         key = best
         if adjoining:
@@ -2533,11 +2603,11 @@ def _first_greatest(key, position, other, other_position):
 
 
 @helper
-def _column_winners(keys, positions, first, box, axes, rows, columns, begin, axis, rule):
+def _column_winners(keys, positions, first, rows, columns, begin, axis, rule):
     """The greatest keys of some columns over a window's rows, and their positions, from column `begin` on."""
     step, weight = axis.step, axis.weight
-    for row in range(rows):
-        offset, position = element_at(box, axes - 1, row)
+    for row in range(rows.total):
+        offset, position = element_at(rows, row)
         for i in range(begin, begin + columns):
             key = np.int64(load_key(first, offset + i * step, rule))
             if row == 0 or key > keys[i - begin]:
@@ -2553,34 +2623,33 @@ def _join_up(keys, positions, begin, end, onward):
 
 
 @helper
-def winners_together(spatial, axes, edge, window, column, limit, plane, box, scratch, rule):
-    """Positions of the first greatest elements of windows whose outputs adjoin in a row, from output `column` on.
+def winners_together(axis, edge, window, column, limit, plane, scratch, rule):
+    """Positions of the first greatest elements of windows whose outputs adjoin along an axis, from `column` on.
 
-    The first of them is `window`, as window_of found it and filled `box`, and has elements. Returns how many there are,
-    at most `limit`; they stand at `scratch`, WINNERS_EDGES. None where no column is in all of them.
+    The first of them is `window`, which has elements, and whose box is changed. Returns how many there are, at most
+    `limit`; they stand at `scratch`, WINNERS_EDGES. None where no column is in all of them.
     """
-    inner = axes - 1
-    axis = spatial_axis(spatial, inner)
     group = window_group(axis, column, limit, edge)
     if group.shared_from >= group.shared_to:
         return 0
-    inside = axis_of(box, inner, BOX_COLUMNS)
-    first, rows = plane + window.offset, window.total // inside[INSIDE]
+    table, axes, _ = window.box
+    first, rows = plane + window.offset, rows_of(window.box)
 
     found = integers(scratch)
     size = edge_bytes(edge)
     before, before_at = integers(scratch + size), integers(scratch + 2 * size)
     behind, behind_at = integers(scratch + 3 * size), integers(scratch + 4 * size)
     columns = group.shared_from - group.low
-    _column_winners(before, before_at, first, box, axes, rows, columns, 0, axis, rule)
+    _column_winners(before, before_at, first, rows, columns, 0, axis, rule)
     _join_up(before, before_at, columns - 1, -1, -1)
     columns, begin = group.high - group.shared_to, group.shared_to - group.low
-    _column_winners(behind, behind_at, first, box, axes, rows, columns, begin, axis, rule)
+    _column_winners(behind, behind_at, first, rows, columns, begin, axis, rule)
     _join_up(behind, behind_at, 0, columns, 1)
     begin = group.shared_from - group.low
-    inside[INSIDE] = group.shared_to - group.shared_from
-    place, total = first + begin * axis.step, rows * inside[INSIDE]
-    shared, shared_at = window_winner(place, box, axes, total, rule)
+    columns = group.shared_to - group.shared_from
+    box_axis(table, axes - 1).count = columns
+    box = Box(table, axes, rows.total * columns)
+    shared, shared_at = window_winner(first + begin * axis.step, box, rule)
     shared_at += begin * axis.weight
 
     for i in range(group.count):
@@ -3275,8 +3344,8 @@ def _fill_taps(tables, scratch, window, first, count):
     axis = tables.rows
     row_step, row_weight = axis.dilation * axis.step, axis.dilation * axis.weight
     for i in range(count):
-        row, number = split(first + i, window.total)
-        offset, position = element_at(scratch.box, tables.settings[SPATIAL] - 2, number)
+        row, number = split(first + i, window.box.total)
+        offset, position = element_at(window.box, number)
         twice = 2 * (position + row * row_weight)
         store_integer(np.int64(0), scratch.offsets + i * 8, offset + row * row_step)
         store_integer(np.int64(0), scratch.positions + i * 8, twice)
@@ -3286,7 +3355,7 @@ def _fill_taps(tables, scratch, window, first, count):
 def _outer_window(tables, scratch, outer):
     """The window in all axes but the last two, whose taps are in the tables now, and how many taps a line has."""
     window = window_of(tables.spatial, tables.settings[SPATIAL] - 2, outer, scratch.box)
-    taps = window.total  # of a line, where padding cuts none
+    taps = window.box.total  # of a line, where padding cuts none
     if tables.settings[TALL] == 0:
         taps *= tables.rows.window
     _fill_taps(
@@ -3311,7 +3380,7 @@ def _taps_inside(tables, window, row, lines):
     Returns the first row of them, how many there are, and how many lines, up to `lines`, have as many.
     """
     axis = tables.rows
-    reach, total = reach_of(axis), window.total
+    reach, total = reach_of(axis), window.box.total
     if tables.settings[TALL] != 0:
         if row < 0:
             return row, 0, least(-row, lines)
@@ -3471,7 +3540,7 @@ def line_chunk(kind, read_rule, block, store):
         settings = tables.settings
         rule = read_rule(settings)
         buffer = settings[BUFFER]
-        before = aligned(8 * (2 * TABLE + BOX_COLUMNS * settings[SPATIAL]))
+        before = aligned(16 * TABLE + BOX_BYTES * settings[SPATIAL])
         memory = allocate(before + settings[SCRATCH])
         lines_at = memory + before
         scratch = Scratch(
@@ -3489,11 +3558,11 @@ def line_chunk(kind, read_rule, block, store):
         tall, line_step = settings[TALL] != 0, settings[LINE] * size
         gap = GAP_BYTES if most_planes > 1 else 0
         axis, rows_axis = tables.columns, tables.rows
-        outers = product_of(tables.spatial, settings[SPATIAL] - 2, COLUMNS, OUT_SIZE)
+        outers = outputs_of(tables.spatial, settings[SPATIAL] - 2)
         blocks, tiles = ceildiv(rows_axis.out_size, share), ceildiv(axis.out_size, tile)
         sets = plane_sets(settings, tables.batch, most_planes)
         last_outer, last_row, last_column, last_low, last_high = -1, -1, -1, -1, -1
-        window, most_taps = Window(0, 0, 0, 0, 0), 0
+        window, most_taps = Window(Box(scratch.box, 0, 0), 0, 0, 0, 0), 0
         for number in range(begin, end):
             # Tiles go fastest: their rows are one after the other in memory.
             rest, column = split(number, tiles)
@@ -3769,9 +3838,9 @@ def direct(width, is_float):
         axis = spatial_axis(spatial, axes - 1)
         n, out_step, index_step = axis.out_size, axis.out_step, axis.other_step
         before = WINNERS_EDGES * edge_bytes(settings[EDGE])
-        scratch = allocate(before + 8 * BOX_COLUMNS * axes)
+        scratch = allocate(before + BOX_BYTES * axes)
         box = integers(scratch + before)
-        outputs = product_of(spatial, axes, COLUMNS, OUT_SIZE)
+        outputs = outputs_of(spatial, axes)
         blocks = ceildiv(outputs, share)
         for item in range(begin, end):
             outer, row = split(item, blocks)
@@ -3784,17 +3853,15 @@ def direct(width, is_float):
                 target = out + out_offset + window.out
                 index_target = indices + index_offset + window.other
                 count = 0
-                if settings[EDGE] != 0 and window.total > 0:
+                if settings[EDGE] != 0 and window.box.total > 0:
                     column = row % n
                     count = winners_together(
-                        spatial,
-                        axes,
+                        axis,
                         settings[EDGE],
                         window,
                         column,
                         least(n - column, stop - row),
                         plane,
-                        box,
                         scratch,
                         rule,
                     )
@@ -3812,13 +3879,12 @@ def direct(width, is_float):
                 row += most(count, 1)
                 if count > 0:
                     continue
-                if window.total == 0:
+                if window.box.total == 0:
                     store_integer(rule.flip, target, blank)
                     if settings[INDEX_BYTES] != 0:
                         store_element(index_target, -1, settings[INDEX_BYTES])
                     continue
-                first = plane + window.offset
-                _key, place = window_winner(first, box, axes, window.total, rule)
+                _key, place = window_winner(plane + window.offset, window.box, rule)
                 position = window.position + place
                 _store_winner(
                     settings, spatial, plane, position, target, index_target, base, rule.flip

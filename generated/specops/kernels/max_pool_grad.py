@@ -11,15 +11,23 @@ the windows' gradients; outputs are as the inputs, not as the windows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba import _dynfunc, njit, types, version_info
-from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
+from numba.core import (
+    cgutils,
+    compiler,
+    compiler_machinery,
+    errors,
+    lowering,
+    typed_passes,
+    untyped_passes,
+)
 from numba.core import ir as numba_ir
 from numba.core.codegen import JITCodeLibrary
-from numba.core.imputils import lower_constant, lower_getattr_generic
+from numba.core.imputils import lower_constant, lower_getattr_generic, lower_setattr_generic
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
@@ -86,6 +94,37 @@ class _Part(_Library):
         self._finalized = True
 
 
+class _Typing:
+    """Numba's knowledge of types, which remembers those of calls: 0.85 of the time of a first call."""
+
+    known: ClassVar[dict[Any, Any]] = {}
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.context, name)
+
+    def resolve_function_type(self, function: Any, args: Any, named: Any) -> Any:
+        if not isinstance(function, types.Function) or named:
+            return self.context.resolve_function_type(function, args, named)
+        call = function, tuple(args)
+        if call not in self.known:
+            self.known[call] = self.context.resolve_function_type(function, args, named)
+        return self.known[call]
+
+
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _Types(typed_passes.NopythonTypeInference):
+    """To the types of all variables."""
+
+    _name = f"{__name__}.types"
+
+    def run_pass(self, state: Any) -> bool:
+        state.typingctx = _Typing(state.typingctx)
+        return bool(super().run_pass(state))
+
+
 @compiler_machinery.register_pass(mutates_CFG=False, analysis_only=True)
 class _OneType(compiler_machinery.AnalysisPass):
     """Refuses a variable, or results, of several types: all would have one that holds them, such as a float."""
@@ -121,11 +160,26 @@ class _OneType(compiler_machinery.AnalysisPass):
         return getattr(state.calltypes.get(value), "return_type", None)
 
 
+class _Lower(lowering.Lower):
+    """Writes code in which no references are counted: all values are numbers, or addresses."""
+
+    def incref(self, _type: Any, _value: Any) -> None:
+        pass
+
+    def decref(self, _type: Any, _value: Any) -> None:
+        pass
+
+    def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
+        """As Numba's, but for notes for a debugger."""
+        return cgutils.alloca_once(self.builder, lltype, name=name)
+
+
 @compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
 class _Lowering(typed_passes.NativeLowering):
     """To the code of a chunk."""
 
     _name = f"{__name__}.chunk_lowering"
+    lowering_class = _Lower
 
     def run_pass(self, state: Any) -> bool:
         state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
@@ -138,6 +192,7 @@ class _PartLowering(typed_passes.NativeLowering):
     """To the code of a helper, that callers find by a function which has no machine code."""
 
     _name = f"{__name__}.helper_lowering"
+    lowering_class = _Lower
 
     def run_pass(self, state: Any) -> bool:
         library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
@@ -151,7 +206,7 @@ class _PartLowering(typed_passes.NativeLowering):
         return True
 
 
-def _pipeline(lowering: Any) -> dict[str, Any]:
+def _pipeline(lowering_pass: Any) -> dict[str, Any]:
     """The option that makes Numba compile so: of versions whose parts these are; others do it in their own way."""
 
     class Compiler(compiler.CompilerBase):
@@ -162,10 +217,9 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
                 untyped_passes.FixupArgs,
                 untyped_passes.IRProcessing,
                 untyped_passes.DeadBranchPrune,
-                typed_passes.NopythonTypeInference,
+                _Types,
                 _OneType,
-                typed_passes.IRLegalization,
-                lowering,
+                lowering_pass,
                 typed_passes.NoPythonBackend,
             ):
                 passes.add_pass(each, each.__name__)
@@ -429,19 +483,8 @@ def integers(_context: Any, address: Any) -> Any:
     return types.CPointer(types.int64)(types.int64), codegen
 
 
-@intrinsic
-def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
-    """Row `d` of a table of integers, of so many columns."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        table, d, columns = values
-        return builder.gep(table, [builder.mul(d, columns)])
-
-    return table(table, types.int64, types.int64), codegen
-
-
 class _RowType(types.Type):
-    """A row of a table of integers, whose columns are the fields of a NamedTuple, each read where it is asked for."""
+    """A row of a table of integers, whose columns are the fields of a NamedTuple, each read or set by its name."""
 
     def __init__(self, row: Any) -> None:
         self.fields = row._fields
@@ -464,13 +507,23 @@ def _fields_of(type_: Any) -> Any:
 infer_getattr(_fields_of(_RowType))
 
 
-@lower_getattr_generic(_RowType)
-def _field(_context: Any, builder: Any, row: Any, address: Any, name: str) -> Any:
+def _field(builder: Any, row: Any, address: Any, name: str) -> Any:
     integers = builder.bitcast(address, ir.IntType(64).as_pointer())
-    return builder.load(builder.gep(integers, [ir.IntType(64)(row.fields.index(name))]))
+    return builder.gep(integers, [ir.IntType(64)(row.fields.index(name))])
 
 
-def _row_reader(row: Any) -> Any:
+@lower_getattr_generic(_RowType)
+def _get_field(_context: Any, builder: Any, row: Any, address: Any, name: str) -> Any:
+    return builder.load(_field(builder, row, address, name))
+
+
+@lower_setattr_generic(_RowType)
+def _set_field(_context: Any, builder: Any, signature: Any, values: Any, name: str) -> None:
+    address, value = values
+    builder.store(value, _field(builder, signature.args[0], address, name))
+
+
+def _row_finder(row: Any) -> Any:
     """An intrinsic that finds row `d` of a table of integers, of whose columns it knows the names."""
 
     @intrinsic
@@ -495,11 +548,8 @@ class BatchAxis(NamedTuple):
     weight: Any  # to an index
 
 
-batch_axis = _row_reader(BatchAxis)
-
-# The columns by number.
-BATCH_SIZE, BATCH_STEP, BATCH_OUT, BATCH_OTHER, BATCH_WEIGHT = 0, 1, 2, 3, 4
-BATCH_COLUMNS = 5
+batch_axis = _row_finder(BatchAxis)
+BATCH_BYTES = 8 * len(BatchAxis._fields)  # of a row
 
 
 @inlined
@@ -1064,28 +1114,47 @@ class SpatialAxis(NamedTuple):
     high: Any
 
 
-spatial_axis = _row_reader(SpatialAxis)
+spatial_axis = _row_finder(SpatialAxis)
+SPATIAL_BYTES = 8 * len(SpatialAxis._fields)  # of a row
 
-# Columns of that table by number, and how many there are.
-SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
-STEP, OUT_STEP, OTHER_STEP, WEIGHT = 6, 7, 8, 9
-COLUMNS = 12
-# Columns of a box, with a row for each axis: how many elements of a window are inside the input, and from one to the
-# next the bytes and the positions.
-INSIDE, INSIDE_STEP, INSIDE_WEIGHT = 0, 1, 2
-BOX_COLUMNS = 3
+
+class BoxAxis(NamedTuple):
+    """A row of the table of a box, which has one for each axis."""
+
+    count: Any
+    step: Any  # from one element to the next, in bytes and in positions
+    weight: Any
+
+
+box_axis = _row_finder(BoxAxis)
+BOX_BYTES = 8 * len(BoxAxis._fields)  # of a row
+
+
+class Box(NamedTuple):
+    """The elements of a window, or some of them, that the input has."""
+
+    table: Any
+    axes: Any
+    total: Any
+
 
 FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
 
 
 class Window(NamedTuple):
-    """A window in some axes: the elements of it that the input has."""
+    """A window in some axes."""
 
-    total: Any
-    offset: Any  # of the first
+    box: Any
+    offset: Any  # of the first element of the box
     position: Any
     out: Any  # offset of the window's output
     other: Any  # in the other array
+
+
+@inlined
+def reach_of(axis):
+    """Positions from the first element of a window to its last."""
+    return (axis.window - 1) * axis.dilation
 
 
 @inlined
@@ -1104,10 +1173,10 @@ def elements_between(spatial, d, output, low, high):
 
 
 @inlined
-def window_of(spatial, axes, row, box):
+def window_of(spatial, axes, row, table):
     """The window of output position `row`, row-major in the first `axes` axes.
 
-    Fills the box.
+    Fills the table of its box.
     """
     total = 1
     offset = 0
@@ -1120,27 +1189,27 @@ def window_of(spatial, axes, row, box):
         first, count = elements_between(spatial, d, digit, FIRST_POSITION, axis.size)
         start = digit * axis.stride - axis.padding + first * axis.dilation
         total *= count
-        inside = axis_of(box, d, BOX_COLUMNS)
-        inside[INSIDE] = count
-        inside[INSIDE_STEP] = axis.dilation * axis.step
-        inside[INSIDE_WEIGHT] = axis.dilation * axis.weight
+        inside = box_axis(table, d)
+        inside.count = count
+        inside.step = axis.dilation * axis.step
+        inside.weight = axis.dilation * axis.weight
         offset += start * axis.step
         position += start * axis.weight
         out_offset += digit * axis.out_step
         other_offset += digit * axis.other_step
-    return Window(total, offset, position, out_offset, other_offset)
+    return Window(Box(table, axes, total), offset, position, out_offset, other_offset)
 
 
 @inlined
-def element_at(box, axes, number):
-    """Input offset and position of a window's element, counted from the first inside."""
+def element_at(box, number):
+    """Input offset and position of an element, counted from the first."""
     offset = 0
     position = 0
-    for d in range(axes - 1, -1, -1):
-        inside = axis_of(box, d, BOX_COLUMNS)
-        number, digit = split(number, inside[INSIDE])
-        offset += digit * inside[INSIDE_STEP]
-        position += digit * inside[INSIDE_WEIGHT]
+    for d in range(box.axes - 1, -1, -1):
+        inside = box_axis(box.table, d)
+        number, digit = split(number, inside.count)
+        offset += digit * inside.step
+        position += digit * inside.weight
     return offset, position
 
 
@@ -1189,7 +1258,27 @@ def pool_tables(walk):
     """The settings, and the tables batch and spatial."""
     settings = integers(walk)
     batch = walk + 8 * SETTINGS
-    return settings, integers(batch), integers(batch + 8 * BATCH_COLUMNS * settings[BATCH])
+    return settings, integers(batch), integers(batch + BATCH_BYTES * settings[BATCH])
+
+
+class Tables(NamedTuple):
+    """What a walk is made of, with the axes that most is about."""
+
+    settings: Any
+    batch: Any
+    spatial: Any
+    planes: Any  # the innermost of the batch axes
+    rows: Any  # the spatial axis from one row to the next, the last but one, and the one along rows, the last
+    columns: Any
+
+
+@helper
+def tables_of(walk):
+    settings, batch, spatial = pool_tables(walk)
+    inner = settings[SPATIAL] - 1
+    planes = batch_axis(batch, settings[BATCH] - 1)
+    rows, columns = spatial_axis(spatial, inner - 1), spatial_axis(spatial, inner)
+    return Tables(settings, batch, spatial, planes, rows, columns)
 
 
 FLOAT_BITS = {"FLOAT16": 16, "BFLOAT16": 16, "FLOAT32": 32, "FLOAT64": 64}
@@ -1534,17 +1623,26 @@ def plane_set(settings, batch, sets, number, element_bytes):
 FOUND = 1 << 13  # windows whose greatest elements are found together, for the gradient
 MOST_PLACES = 16  # of a window whose gradients, of planes side by side, are given place by place
 
-
 # Settings that are this chunk's own.
 BLOCK = OWN  # positions whose sums are in scratch memory, of each of the PITCH planes
 FIND = OWN + 1  # the address of the chunk that finds the greatest elements
 SEVERAL = OWN + 2  # planes of an item, each of them with PITCH side by side
 OUT_DENSE = OWN + 3  # as DENSE, of the output
 
-# Columns of a table that cuts positions into parts, with a row for each axis: how many positions, and which one is the
-# first; how many a part has, at most; where the present part begins, and how many it has.
-WHOLE, FIRST, PART, FROM, COUNT = 0, 1, 2, 3, 4
-CUT_COLUMNS = 5
+
+class Cut(NamedTuple):
+    """A row of a table that cuts places into parts, which has one for each axis."""
+
+    whole: Any  # how many places, and which one is the first
+    first: Any
+    most: Any  # how many a part has at most
+    begin: Any  # where the present part begins, and how many it has
+    count: Any
+    step: Any  # bytes from one to the next, where they are written to or read from
+
+
+_cut_along = _row_finder(Cut)
+CUT_BYTES = 8 * len(Cut._fields)  # of a row
 
 
 @helper
@@ -1555,11 +1653,10 @@ def _cut(cuts, axes, limit):
     """
     count = 1
     for d in range(axes - 1, -1, -1):
-        axis = axis_of(cuts, d, CUT_COLUMNS)
-        step = most(1, least(axis[WHOLE], limit))
-        axis[PART] = step
-        limit //= step
-        count *= ceildiv(axis[WHOLE], step)
+        cut = _cut_along(cuts, d)
+        cut.most = most(1, least(cut.whole, limit))
+        limit //= cut.most
+        count *= ceildiv(cut.whole, cut.most)
     return count
 
 
@@ -1568,52 +1665,63 @@ def _take_part(cuts, axes, number):
     """Set where a part begins along each axis, and its sizes; returns how many places it has."""
     places = 1
     for d in range(axes - 1, -1, -1):
-        axis = axis_of(cuts, d, CUT_COLUMNS)
-        n, step = axis[WHOLE], axis[PART]
-        parts = ceildiv(n, step)
-        number, begin = split(number, parts)
+        cut = _cut_along(cuts, d)
+        n, step = cut.whole, cut.most
+        number, begin = split(number, ceildiv(n, step))
         begin *= step
         count = least(step, n - begin)
-        axis[FROM], axis[COUNT] = axis[FIRST] + begin, count
+        cut.begin, cut.count = cut.first + begin, count
         places *= count
     return places
 
 
 @helper
-def _row_of(cuts, axes, steps, row):
-    """Offset of the first place of a row of the present part; `steps`: a column of the table of axes."""
-    inner = axes - 1
-    offset = axis_of(cuts, inner, CUT_COLUMNS)[FROM] * axis_of(steps, inner, COLUMNS)[0]
-    for d in range(inner - 1, -1, -1):
-        axis = axis_of(cuts, d, CUT_COLUMNS)
-        row, digit = split(row, axis[COUNT])
-        offset += (axis[FROM] + digit) * axis_of(steps, d, COLUMNS)[0]
+def _row_of(cuts, axes, row):
+    """Offset of the first place of a row of the present part."""
+    cut = _cut_along(cuts, axes - 1)
+    offset = cut.begin * cut.step
+    for d in range(axes - 2, -1, -1):
+        cut = _cut_along(cuts, d)
+        row, digit = split(row, cut.count)
+        offset += (cut.begin + digit) * cut.step
     return offset
+
+
+@helper
+def _first_position(blocks, axes, spatial):
+    """The position in its plane at which the present block begins."""
+    position = 0
+    for d in range(axes):
+        position += _cut_along(blocks, d).begin * spatial_axis(spatial, d).weight
+    return position
 
 
 @helper
 def _find_windows(windows, blocks, axes, spatial):
     """Which windows may hold an element of the present block."""
     for d in range(axes):
-        axis, block = axis_of(spatial, d, COLUMNS), axis_of(blocks, d, CUT_COLUMNS)
-        begin, stride = block[FROM] + axis[PADDING], axis[STRIDE]
-        reach = (axis[WINDOW] - 1) * axis[DILATION]
-        first = ceildiv(most(begin - reach, 0), stride)
-        last = least((begin + block[COUNT] - 1) // stride, axis[OUT_SIZE] - 1)
-        holders = axis_of(windows, d, CUT_COLUMNS)
-        holders[FIRST], holders[WHOLE] = first, most(last - first + 1, 0)
+        axis, block = spatial_axis(spatial, d), _cut_along(blocks, d)
+        holders = _cut_along(windows, d)
+        begin, stride = block.begin + axis.padding, axis.stride
+        first = ceildiv(most(begin - reach_of(axis), 0), stride)
+        last = least((begin + block.count - 1) // stride, axis.out_size - 1)
+        holders.first, holders.whole = first, most(last - first + 1, 0)
 
 
 @helper
-def _set_finder(finder, settings, spatial, windows, planes, plane_step, lanes, element_bytes):
+def _set_finder(walk, tables, windows, planes, lanes, element_bytes):
     """A walk that finds the positions (without lines the elements, too) of the present windows, packed; its items.
 
     Of so many planes one after the other, each of `lanes` side by side.
     """
-    axes = settings[SPATIAL]
+    settings, axes = tables.settings, tables.settings[SPATIAL]
+    finder = integers(walk)
     for i in range(SETTINGS):
         finder[i] = settings[i]
     finder[BATCH] = 1
+    _, batch, spatial = pool_tables(walk)
+    for i in range(axes * SPATIAL_BYTES // 8):
+        spatial[i] = tables.spatial[i]
     finder[INDEX_BYTES] = 8
     finder[LANES], finder[LANE_OUT], finder[LANE_OTHER] = lanes, element_bytes, 8
     finder[LANE_WEIGHT] = finder[PAST] = 0
@@ -1622,25 +1730,20 @@ def _set_finder(finder, settings, spatial, windows, planes, plane_step, lanes, e
     place = lanes
     outputs = 1
     for d in range(axes - 1, -1, -1):
-        axis, part = axis_of(spatial, d, COLUMNS), axis_of(windows, d, CUT_COLUMNS)
-        at = SETTINGS + BATCH_COLUMNS + COLUMNS * d
-        for i in range(COLUMNS):
-            finder[at + i] = axis[i]
-        finder[at + OUT_SIZE] = part[COUNT]
-        finder[at + PADDING] -= part[FROM] * axis[STRIDE]
-        finder[at + OUT_STEP] = place * element_bytes
-        finder[at + OTHER_STEP] = place * 8
-        place *= part[COUNT]
-        outputs *= part[COUNT]
-    axis = axis_of(finder, 1, SETTINGS)  # the one of the batch
-    axis[BATCH_SIZE], axis[BATCH_STEP] = planes, plane_step
-    axis[BATCH_OUT], axis[BATCH_OTHER] = place * element_bytes, place * 8
-    axis[BATCH_WEIGHT] = 0  # positions count anew in each
+        axis, part = spatial_axis(spatial, d), _cut_along(windows, d)
+        axis.out_size = part.count
+        axis.padding -= part.begin * axis.stride
+        axis.out_step, axis.other_step = place * element_bytes, place * 8
+        place *= part.count
+        outputs *= part.count
+    axis = batch_axis(batch, 0)
+    axis.size, axis.step = planes, tables.planes.step
+    axis.out_step, axis.other_step = place * element_bytes, place * 8
+    axis.weight = 0  # positions count anew in each
     share, tile = settings[SHARE], settings[TILE]
     if tile == 0:  # without lines
         return planes * ceildiv(outputs, share)
-    rows = axis_of(windows, axes - 2, CUT_COLUMNS)[COUNT]
-    n = axis_of(windows, axes - 1, CUT_COLUMNS)[COUNT]
+    rows, n = _cut_along(windows, axes - 2).count, _cut_along(windows, axes - 1).count
     sets = ceildiv(planes, at_once)
     return sets * (outputs // (rows * n)) * ceildiv(rows, share) * ceildiv(n, tile)
 
@@ -1719,18 +1822,18 @@ def _giving_row(give: Any) -> Any:
     @helper
     def give_row(block, row, spatial, axes, number, box, table, kind):
         inner = axes - 1
-        axis = axis_of(spatial, inner, COLUMNS)
+        axis = spatial_axis(spatial, inner)
         places = integers(table)
         outer = window_of(spatial, inner, number, box)
-        place_step = axis[DILATION] * axis[WEIGHT]
+        place_step = axis.dilation * axis.weight
         found, given = row.found, row.given
         for i in range(row.count):
-            first, count = elements_between(spatial, inner, i, FIRST_POSITION, axis[SIZE])
-            start = outer.position + (i * axis[STRIDE] - axis[PADDING]) * axis[WEIGHT]
+            first, count = elements_between(spatial, inner, i, FIRST_POSITION, axis.size)
+            start = outer.position + (i * axis.stride - axis.padding) * axis.weight
             start += first * place_step
             held = 0
-            for other in range(outer.total):
-                _, position = element_at(box, inner, other)
+            for other in range(outer.box.total):
+                _, position = element_at(outer.box, other)
                 position += start
                 for _ in range(count):
                     if block.begin <= position < block.begin + block.count:
@@ -1782,13 +1885,12 @@ def _write_sums(to, line, runs, run_out, line_step, n, step, spare, past, kind):
 
 
 @helper
-def _store_block(settings, spatial, blocks, block, sums, target, planes, plane_out, spare, kind):
+def _store_block(settings, blocks, block, sums, target, planes, plane_out, spare, kind):
     """Store a block's sums, plane by plane, from `target` on; planes that adjoin as one: 0.75 to 1 of the time."""
-    inner = settings[SPATIAL] - 1
-    out_steps = axis_of(spatial, 1, OUT_STEP)
+    inner = _cut_along(blocks, settings[SPATIAL] - 1)
     pitch, element_bytes, dense = settings[PITCH], element_size(kind), settings[OUT_DENSE]
     row_bytes = pitch * state_size(kind)
-    n, step = axis_of(blocks, inner, CUT_COLUMNS)[COUNT], axis_of(out_steps, inner, COLUMNS)[0]
+    n, step = inner.count, inner.step
     if dense != 0:
         n, step = block, dense
     element_out = step if pitch == 1 else settings[LANE_OUT]
@@ -1801,7 +1903,7 @@ def _store_block(settings, spatial, blocks, block, sums, target, planes, plane_o
     for p in range(count):
         for row in range(block // n):
             _write_sums(
-                target + p * plane_out + _row_of(blocks, settings[SPATIAL], out_steps, row),
+                target + p * plane_out + _row_of(blocks, settings[SPATIAL], row),
                 sums + (p * block + row * n) * row_bytes,
                 runs,
                 step,
@@ -1831,8 +1933,8 @@ class Memory(NamedTuple):
 def _allocated(settings, sum_bytes, list_bytes, held, element_bytes):
     """Scratch memory, for `held` positions at once."""
     axes = settings[SPATIAL]
-    finder_bytes = 8 * (SETTINGS + BATCH_COLUMNS + COLUMNS * axes)
-    table_bytes = 8 * CUT_COLUMNS * axes
+    finder_bytes = 8 * SETTINGS + BATCH_BYTES + SPATIAL_BYTES * axes
+    table_bytes = CUT_BYTES * axes
     spare_bytes = most(settings[BLOCK], settings[PITCH]) * element_bytes
     found_bytes = held * (8 + element_bytes)
     sums = allocate(
@@ -1866,37 +1968,31 @@ def gradient(dtype, disjoint, side_by_side):
 
     @entry
     def chunk(walk, x, out, gradients, begin, end):
-        settings, batch, spatial = pool_tables(walk)
+        tables = tables_of(walk)
+        settings, batch, spatial = tables.settings, tables.batch, tables.spatial
         axes = settings[SPATIAL]
-        inner = axes - 1
-        weights, given_steps = axis_of(spatial, 1, WEIGHT), axis_of(spatial, 1, OTHER_STEP)
         size, element_bytes = state_size(kind), element_size(kind)
         pitch, given_lane_step = settings[PITCH], settings[LANE_OTHER]
-        given_step = axis_of(spatial, inner, COLUMNS)[OTHER_STEP]
         most_planes = settings[SEVERAL]
-        sets = plane_sets(settings, batch, most_planes)
-        batch_axis = axis_of(batch, settings[BATCH] - 1, BATCH_COLUMNS)
-        plane_x, plane_out = batch_axis[BATCH_STEP], batch_axis[BATCH_OUT]
-        plane_given = batch_axis[BATCH_OTHER]
+        sets, plane_out = plane_sets(settings, batch, most_planes), tables.planes.out_step
         out_step = settings[OUT_DENSE]
         held = most(FOUND, pitch)
         sum_bytes = most_planes * settings[BLOCK] * pitch * size
         sum_bytes = 0 if disjoint else aligned(sum_bytes + 2 * VECTOR_BYTES)
-        box_bytes = 8 * BOX_COLUMNS * axes
+        box_bytes = BOX_BYTES * axes
         list_bytes = box_bytes + MOST_PLACES * PLACE_BYTES if side_by_side else 0
         memory = _allocated(settings, sum_bytes, list_bytes, held, element_bytes)
         sums, lists, found, spare = memory.sums, memory.lists, memory.found, memory.spare
-        finder = integers(memory.finder)
         blocks, windows = integers(memory.blocks), integers(memory.windows)
-        found_windows = axis_of(finder, 1, SETTINGS + BATCH_COLUMNS)
         for d in range(axes):
-            axis = axis_of(blocks, d, CUT_COLUMNS)
-            axis[WHOLE], axis[FIRST] = axis_of(spatial, d, COLUMNS)[SIZE], 0
+            axis, cut = spatial_axis(spatial, d), _cut_along(blocks, d)
+            cut.whole, cut.first, cut.step = axis.size, 0, axis.out_step
+            _cut_along(windows, d).step = axis.other_step
         parts = _cut(blocks, axes, settings[BLOCK])
         for item in range(begin, end):
             number, part_of_plane = split(item, parts)
             block = _take_part(blocks, axes, part_of_plane)
-            begin_at = _row_of(blocks, axes, weights, zero)
+            begin_at = _first_position(blocks, axes, spatial)
             planes = plane_set(settings, batch, sets, number, element_bytes)
             several, lanes = planes.count, planes.lanes
             source, target = x + planes.source, out + planes.out
@@ -1912,18 +2008,19 @@ def gradient(dtype, disjoint, side_by_side):
             _find_windows(windows, blocks, axes, spatial)
             for part in range(_cut(windows, axes, held // (several * pitch))):
                 outputs = _take_part(windows, axes, part)
-                items = _set_finder(
-                    finder, settings, spatial, windows, several, plane_x, lanes, element_bytes
-                )
+                items = _set_finder(memory.finder, tables, windows, several, lanes, element_bytes)
                 call(settings[FIND], memory.finder, source, memory.values, found, zero, items)
                 at = found
-                n = axis_of(windows, inner, CUT_COLUMNS)[COUNT]
+                found_windows = pool_tables(memory.finder)[2]
+                n = _cut_along(windows, axes - 1).count
                 rows = outputs // n
                 for plane_row in range(several * rows):
                     p, row = split(plane_row, rows)
-                    start = given + p * plane_given + _row_of(windows, axes, given_steps, row)
+                    start = given + p * tables.planes.other_step + _row_of(windows, axes, row)
                     place = Block(base + p * plane_step, begin_at, block, row_bytes)
-                    found_row = FoundRow(at, start, n, given_step, lanes, given_lane_step)
+                    found_row = FoundRow(
+                        at, start, n, tables.columns.other_step, lanes, given_lane_step
+                    )
                     if side_by_side:
                         boxes, places = integers(lists), lists + box_bytes
                         give_row(place, found_row, found_windows, axes, row, boxes, places, kind)
@@ -1933,9 +2030,7 @@ def gradient(dtype, disjoint, side_by_side):
                         _add_found(place, found_row, kind)
                     at += n * lanes * 8
             if not disjoint:
-                _store_block(
-                    settings, spatial, blocks, block, sums, target, planes, plane_out, spare, kind
-                )
+                _store_block(settings, blocks, block, sums, target, planes, plane_out, spare, kind)
         if settings[PAST] != 0:
             drain_stores()
         release(sums)

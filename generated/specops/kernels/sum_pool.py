@@ -16,15 +16,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba import _dynfunc, njit, types, version_info
-from numba.core import cgutils, compiler, compiler_machinery, errors, typed_passes, untyped_passes
+from numba.core import (
+    cgutils,
+    compiler,
+    compiler_machinery,
+    errors,
+    lowering,
+    typed_passes,
+    untyped_passes,
+)
 from numba.core import ir as numba_ir
 from numba.core.codegen import JITCodeLibrary
-from numba.core.imputils import lower_constant, lower_getattr_generic
+from numba.core.imputils import lower_constant, lower_getattr_generic, lower_setattr_generic
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
@@ -97,6 +105,37 @@ class _Part(_Library):
         self._finalized = True
 
 
+class _Typing:
+    """Numba's knowledge of types, which remembers those of calls: 0.85 of the time of a first call."""
+
+    known: ClassVar[dict[Any, Any]] = {}
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.context, name)
+
+    def resolve_function_type(self, function: Any, args: Any, named: Any) -> Any:
+        if not isinstance(function, types.Function) or named:
+            return self.context.resolve_function_type(function, args, named)
+        call = function, tuple(args)
+        if call not in self.known:
+            self.known[call] = self.context.resolve_function_type(function, args, named)
+        return self.known[call]
+
+
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _Types(typed_passes.NopythonTypeInference):
+    """To the types of all variables."""
+
+    _name = f"{__name__}.types"
+
+    def run_pass(self, state: Any) -> bool:
+        state.typingctx = _Typing(state.typingctx)
+        return bool(super().run_pass(state))
+
+
 @compiler_machinery.register_pass(mutates_CFG=False, analysis_only=True)
 class _OneType(compiler_machinery.AnalysisPass):
     """Refuses a variable, or results, of several types: all would have one that holds them, such as a float."""
@@ -132,11 +171,26 @@ class _OneType(compiler_machinery.AnalysisPass):
         return getattr(state.calltypes.get(value), "return_type", None)
 
 
+class _Lower(lowering.Lower):
+    """Writes code in which no references are counted: all values are numbers, or addresses."""
+
+    def incref(self, _type: Any, _value: Any) -> None:
+        pass
+
+    def decref(self, _type: Any, _value: Any) -> None:
+        pass
+
+    def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
+        """As Numba's, but for notes for a debugger."""
+        return cgutils.alloca_once(self.builder, lltype, name=name)
+
+
 @compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
 class _Lowering(typed_passes.NativeLowering):
     """To the code of a chunk."""
 
     _name = f"{__name__}.chunk_lowering"
+    lowering_class = _Lower
 
     def run_pass(self, state: Any) -> bool:
         state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
@@ -149,6 +203,7 @@ class _PartLowering(typed_passes.NativeLowering):
     """To the code of a helper, that callers find by a function which has no machine code."""
 
     _name = f"{__name__}.helper_lowering"
+    lowering_class = _Lower
 
     def run_pass(self, state: Any) -> bool:
         library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
@@ -162,7 +217,7 @@ class _PartLowering(typed_passes.NativeLowering):
         return True
 
 
-def _pipeline(lowering: Any) -> dict[str, Any]:
+def _pipeline(lowering_pass: Any) -> dict[str, Any]:
     """The option that makes Numba compile so: of versions whose parts these are; others do it in their own way."""
 
     class Compiler(compiler.CompilerBase):
@@ -173,10 +228,9 @@ def _pipeline(lowering: Any) -> dict[str, Any]:
                 untyped_passes.FixupArgs,
                 untyped_passes.IRProcessing,
                 untyped_passes.DeadBranchPrune,
-                typed_passes.NopythonTypeInference,
+                _Types,
                 _OneType,
-                typed_passes.IRLegalization,
-                lowering,
+                lowering_pass,
                 typed_passes.NoPythonBackend,
             ):
                 passes.add_pass(each, each.__name__)
@@ -565,19 +619,8 @@ def integers(_context: Any, address: Any) -> Any:
     return types.CPointer(types.int64)(types.int64), codegen
 
 
-@intrinsic
-def axis_of(_context: Any, table: Any, d: Any, columns: Any) -> Any:
-    """Row `d` of a table of integers, of so many columns."""
-
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        table, d, columns = values
-        return builder.gep(table, [builder.mul(d, columns)])
-
-    return table(table, types.int64, types.int64), codegen
-
-
 class _RowType(types.Type):
-    """A row of a table of integers, whose columns are the fields of a NamedTuple, each read where it is asked for."""
+    """A row of a table of integers, whose columns are the fields of a NamedTuple, each read or set by its name."""
 
     def __init__(self, row: Any) -> None:
         self.fields = row._fields
@@ -600,13 +643,23 @@ def _fields_of(type_: Any) -> Any:
 infer_getattr(_fields_of(_RowType))
 
 
-@lower_getattr_generic(_RowType)
-def _field(_context: Any, builder: Any, row: Any, address: Any, name: str) -> Any:
+def _field(builder: Any, row: Any, address: Any, name: str) -> Any:
     integers = builder.bitcast(address, ir.IntType(64).as_pointer())
-    return builder.load(builder.gep(integers, [ir.IntType(64)(row.fields.index(name))]))
+    return builder.gep(integers, [ir.IntType(64)(row.fields.index(name))])
 
 
-def _row_reader(row: Any) -> Any:
+@lower_getattr_generic(_RowType)
+def _get_field(_context: Any, builder: Any, row: Any, address: Any, name: str) -> Any:
+    return builder.load(_field(builder, row, address, name))
+
+
+@lower_setattr_generic(_RowType)
+def _set_field(_context: Any, builder: Any, signature: Any, values: Any, name: str) -> None:
+    address, value = values
+    builder.store(value, _field(builder, signature.args[0], address, name))
+
+
+def _row_finder(row: Any) -> Any:
     """An intrinsic that finds row `d` of a table of integers, of whose columns it knows the names."""
 
     @intrinsic
@@ -621,15 +674,6 @@ def _row_reader(row: Any) -> Any:
     return find
 
 
-@inlined
-def product_of(table, rows, columns, column):
-    """The product of one of so many columns of a table of integers, over its first rows."""
-    product = 1
-    for d in range(rows):
-        product *= axis_of(table, d, columns)[column]
-    return product
-
-
 class BatchAxis(NamedTuple):
     """A row of such a table, which has one for each axis, outermost first: its size, and what a step along it adds."""
 
@@ -640,11 +684,8 @@ class BatchAxis(NamedTuple):
     weight: Any  # to an index
 
 
-batch_axis = _row_reader(BatchAxis)
-
-# The columns by number.
-BATCH_SIZE, BATCH_STEP, BATCH_OUT, BATCH_OTHER, BATCH_WEIGHT = 0, 1, 2, 3, 4
-BATCH_COLUMNS = 5
+batch_axis = _row_finder(BatchAxis)
+BATCH_BYTES = 8 * len(BatchAxis._fields)  # of a row
 
 
 @inlined
@@ -1355,7 +1396,7 @@ class Lines(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Scratch memory of a chunk: addresses, and a box as window_of fills it."""
+    """Scratch memory of a chunk: addresses, and the table of a box."""
 
     offsets: Any  # of taps, and twice their positions: two tables of int64
     positions: Any
@@ -1722,25 +1763,38 @@ class SpatialAxis(NamedTuple):
     high: Any
 
 
-spatial_axis = _row_reader(SpatialAxis)
+spatial_axis = _row_finder(SpatialAxis)
+SPATIAL_BYTES = 8 * len(SpatialAxis._fields)  # of a row
 
-# Columns of that table by number, and how many there are.
-SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
-STEP, OUT_STEP, OTHER_STEP, WEIGHT = 6, 7, 8, 9
-COLUMNS = 12
-# Columns of a box, with a row for each axis: how many elements of a window are inside the input, and from one to the
-# next the bytes and the positions.
-INSIDE, INSIDE_STEP, INSIDE_WEIGHT = 0, 1, 2
-BOX_COLUMNS = 3
+
+class BoxAxis(NamedTuple):
+    """A row of the table of a box, which has one for each axis."""
+
+    count: Any
+    step: Any  # from one element to the next, in bytes and in positions
+    weight: Any
+
+
+box_axis = _row_finder(BoxAxis)
+BOX_BYTES = 8 * len(BoxAxis._fields)  # of a row
+
+
+class Box(NamedTuple):
+    """The elements of a window, or some of them, that the input has."""
+
+    table: Any
+    axes: Any
+    total: Any
+
 
 FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
 
 
 class Window(NamedTuple):
-    """A window in some axes: the elements of it that the input has."""
+    """A window in some axes."""
 
-    total: Any
-    offset: Any  # of the first
+    box: Any
+    offset: Any  # of the first element of the box
     position: Any
     out: Any  # offset of the window's output
     other: Any  # in the other array
@@ -1778,6 +1832,15 @@ def stretch_of(axis, first, most_count):
 
 
 @inlined
+def outputs_of(spatial, axes):
+    """Windows in the first `axes` axes."""
+    product = 1
+    for d in range(axes):
+        product *= spatial_axis(spatial, d).out_size
+    return product
+
+
+@inlined
 def elements_between(spatial, d, output, low, high):
     """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
     axis = spatial_axis(spatial, d)
@@ -1793,10 +1856,10 @@ def elements_between(spatial, d, output, low, high):
 
 
 @inlined
-def window_of(spatial, axes, row, box):
+def window_of(spatial, axes, row, table):
     """The window of output position `row`, row-major in the first `axes` axes.
 
-    Fills the box.
+    Fills the table of its box.
     """
     total = 1
     offset = 0
@@ -1809,28 +1872,35 @@ def window_of(spatial, axes, row, box):
         first, count = elements_between(spatial, d, digit, FIRST_POSITION, axis.size)
         start = digit * axis.stride - axis.padding + first * axis.dilation
         total *= count
-        inside = axis_of(box, d, BOX_COLUMNS)
-        inside[INSIDE] = count
-        inside[INSIDE_STEP] = axis.dilation * axis.step
-        inside[INSIDE_WEIGHT] = axis.dilation * axis.weight
+        inside = box_axis(table, d)
+        inside.count = count
+        inside.step = axis.dilation * axis.step
+        inside.weight = axis.dilation * axis.weight
         offset += start * axis.step
         position += start * axis.weight
         out_offset += digit * axis.out_step
         other_offset += digit * axis.other_step
-    return Window(total, offset, position, out_offset, other_offset)
+    return Window(Box(table, axes, total), offset, position, out_offset, other_offset)
 
 
 @inlined
-def element_at(box, axes, number):
-    """Input offset and position of a window's element, counted from the first inside."""
+def element_at(box, number):
+    """Input offset and position of an element, counted from the first."""
     offset = 0
     position = 0
-    for d in range(axes - 1, -1, -1):
-        inside = axis_of(box, d, BOX_COLUMNS)
-        number, digit = split(number, inside[INSIDE])
-        offset += digit * inside[INSIDE_STEP]
-        position += digit * inside[INSIDE_WEIGHT]
+    for d in range(box.axes - 1, -1, -1):
+        inside = box_axis(box.table, d)
+        number, digit = split(number, inside.count)
+        offset += digit * inside.step
+        position += digit * inside.weight
     return offset, position
+
+
+@inlined
+def rows_of(box):
+    """The first elements of the rows of a box, which are along its last axis."""
+    inner = box.axes - 1
+    return Box(box.table, inner, box.total // most(box_axis(box.table, inner).count, 1))
 
 
 # A walk by lines, by packed or transposed planes or window by window is made of these settings, then two tables of
@@ -1878,7 +1948,7 @@ def pool_tables(walk):
     """The settings, and the tables batch and spatial."""
     settings = integers(walk)
     batch = walk + 8 * SETTINGS
-    return settings, integers(batch), integers(batch + 8 * BATCH_COLUMNS * settings[BATCH])
+    return settings, integers(batch), integers(batch + BATCH_BYTES * settings[BATCH])
 
 
 class Tables(NamedTuple):
@@ -3235,8 +3305,8 @@ def _fill_taps(tables, scratch, window, first, count):
     axis = tables.rows
     row_step, row_weight = axis.dilation * axis.step, axis.dilation * axis.weight
     for i in range(count):
-        row, number = split(first + i, window.total)
-        offset, position = element_at(scratch.box, tables.settings[SPATIAL] - 2, number)
+        row, number = split(first + i, window.box.total)
+        offset, position = element_at(window.box, number)
         twice = 2 * (position + row * row_weight)
         store_integer(np.int64(0), scratch.offsets + i * 8, offset + row * row_step)
         store_integer(np.int64(0), scratch.positions + i * 8, twice)
@@ -3246,7 +3316,7 @@ def _fill_taps(tables, scratch, window, first, count):
 def _outer_window(tables, scratch, outer):
     """The window in all axes but the last two, whose taps are in the tables now, and how many taps a line has."""
     window = window_of(tables.spatial, tables.settings[SPATIAL] - 2, outer, scratch.box)
-    taps = window.total  # of a line, where padding cuts none
+    taps = window.box.total  # of a line, where padding cuts none
     if tables.settings[TALL] == 0:
         taps *= tables.rows.window
     _fill_taps(
@@ -3271,7 +3341,7 @@ def _taps_inside(tables, window, row, lines):
     Returns the first row of them, how many there are, and how many lines, up to `lines`, have as many.
     """
     axis = tables.rows
-    reach, total = reach_of(axis), window.total
+    reach, total = reach_of(axis), window.box.total
     if tables.settings[TALL] != 0:
         if row < 0:
             return row, 0, least(-row, lines)
@@ -3431,7 +3501,7 @@ def line_chunk(kind, read_rule, block, store):
         settings = tables.settings
         rule = read_rule(settings)
         buffer = settings[BUFFER]
-        before = aligned(8 * (2 * TABLE + BOX_COLUMNS * settings[SPATIAL]))
+        before = aligned(16 * TABLE + BOX_BYTES * settings[SPATIAL])
         memory = allocate(before + settings[SCRATCH])
         lines_at = memory + before
         scratch = Scratch(
@@ -3449,11 +3519,11 @@ def line_chunk(kind, read_rule, block, store):
         tall, line_step = settings[TALL] != 0, settings[LINE] * size
         gap = GAP_BYTES if most_planes > 1 else 0
         axis, rows_axis = tables.columns, tables.rows
-        outers = product_of(tables.spatial, settings[SPATIAL] - 2, COLUMNS, OUT_SIZE)
+        outers = outputs_of(tables.spatial, settings[SPATIAL] - 2)
         blocks, tiles = ceildiv(rows_axis.out_size, share), ceildiv(axis.out_size, tile)
         sets = plane_sets(settings, tables.batch, most_planes)
         last_outer, last_row, last_column, last_low, last_high = -1, -1, -1, -1, -1
-        window, most_taps = Window(0, 0, 0, 0, 0), 0
+        window, most_taps = Window(Box(scratch.box, 0, 0), 0, 0, 0, 0), 0
         for number in range(begin, end):
             # Tiles go fastest: their rows are one after the other in memory.
             rest, column = split(number, tiles)
@@ -3755,21 +3825,21 @@ def _with(result, lost):
 
 
 @helper
-def _sum(first, box, axes, total, p, top, sums, kind):
-    """(sum, rounding errors) of the elements of a window, or of (|x| / top)**p.
+def _sum(first, box, p, top, sums, kind):
+    """(sum, rounding errors) of the elements of a box, the first of which is at `first`, or of (|x| / top)**p.
 
     `sums`: RUN_BYTES of scratch memory; `kind`: sums in float64.
     """
-    inner = axis_of(box, axes - 1, BOX_COLUMNS)
-    n, step = inner[INSIDE], inner[INSIDE_STEP]
+    inner, rows = box_axis(box.table, box.axes - 1), rows_of(box)
+    n, step = inner.count, inner.step
     power = int(p) if p <= MOST_POWER else -1
     by_runs = step == element_size(kind) and n >= RUN_SUMS and power == p
     if by_runs:
         set_sums(sums, 2 * RUN_SUMS, 0.0, kind)
     result = 0.0
     lost = 0.0
-    for row in range(total // most(n, 1)):
-        place = first + element_at(box, axes - 1, row)[0]
+    for row in range(rows.total):
+        place = first + element_at(rows, row)[0]
         if by_runs:
             add_run(sums, place, n, top, power, kind)
             continue
@@ -3785,21 +3855,21 @@ def _sum(first, box, axes, total, p, top, sums, kind):
 
 
 @helper
-def window_sum(first, box, axes, total, sums, kind):
-    """Sum of the elements of a window; `sums` as in _sum."""
-    result, lost = _sum(first, box, axes, total, 0.0, 1.0, sums, kind)
+def window_sum(first, box, sums, kind):
+    """Sum of the elements of a box; see _sum."""
+    result, lost = _sum(first, box, 0.0, 1.0, sums, kind)
     return _with(result, lost)
 
 
 @helper
-def window_norm(first, box, axes, total, p, sums, kind):
-    """(sum of |x|**p)**(1 / p) over a window, whatever the magnitudes; `sums` as in _sum."""
-    inner = axis_of(box, axes - 1, BOX_COLUMNS)
-    n, step = inner[INSIDE], inner[INSIDE_STEP]
+def window_norm(first, box, p, sums, kind):
+    """(sum of |x|**p)**(1 / p) over a box, whatever the magnitudes; see _sum."""
+    inner, rows = box_axis(box.table, box.axes - 1), rows_of(box)
+    n, step = inner.count, inner.step
     adjoining = step == element_size(kind) and n >= RUN_SUMS
     top = 0.0
-    for row in range(total // most(n, 1)):
-        place = first + element_at(box, axes - 1, row)[0]
+    for row in range(rows.total):
+        place = first + element_at(rows, row)[0]
         if adjoining:
             value = greatest_magnitude(place, n, kind)
             if math.isnan(value):
@@ -3813,7 +3883,7 @@ def window_norm(first, box, axes, total, p, sums, kind):
             top = max(top, value)
     if top == 0.0 or math.isinf(top):
         return top
-    result, lost = _sum(first, box, axes, total, p, top, sums, kind)
+    result, lost = _sum(first, box, p, top, sums, kind)
     return top * _with(result, lost) ** (1.0 / p)
 
 
@@ -3827,12 +3897,12 @@ def _added(value, power):
 
 
 @helper
-def _add_columns(totals, losses, first, box, axes, rows, columns, step, p, kind):
+def _add_columns(totals, losses, first, rows, columns, step, p, kind):
     """The sums of some columns over a window's rows, with their rounding errors."""
     for i in range(columns):
         totals[i] = losses[i] = 0.0
-    for row in range(rows):
-        place = first + element_at(box, axes - 1, row)[0]
+    for row in range(rows.total):
+        place = first + element_at(rows, row)[0]
         for i in range(columns):
             value = load_float(place + i * step, kind)
             totals[i], losses[i] = _plus(totals[i], losses[i], _added(value, int(p)))
@@ -3847,37 +3917,35 @@ def _add_up(totals, losses, begin, end, onward):
 
 
 @helper
-def sums_together(spatial, axes, edge, position, column, limit, plane, box, p, scratch, kind):
-    """Sums, or those of |x|**p, of windows whose outputs adjoin in a row, from the one at `position` on.
+def sums_together(axis, edge, window, column, limit, plane, p, scratch, kind):
+    """Sums, or those of |x|**p, of windows whose outputs adjoin along an axis, from `column` on.
 
-    Returns how many there are, at most `limit`; they stand at `scratch` as float64. None where no column
-    is in all of them.
+    The first of them is `window`, whose box is changed. Returns how many there are, at most `limit`; they stand at
+    `scratch` as float64. None where no column is in all of them.
     """
-    inner = axes - 1
-    axis = spatial_axis(spatial, inner)
-    step = axis.step
     group = window_group(axis, column, limit, edge)
     if group.shared_from >= group.shared_to:
         return 0
-    whole = window_of(spatial, axes, position, box)
-    inside = axis_of(box, inner, BOX_COLUMNS)
-    first, rows = plane + whole.offset, whole.total // inside[INSIDE]
+    step = axis.step
+    table, axes, _ = window.box
+    first, rows = plane + window.offset, rows_of(window.box)
 
     found = doubles(scratch)
     size = edge_bytes(edge)
     before, before_lost = doubles(scratch + size), doubles(scratch + 2 * size)
     behind, behind_lost = doubles(scratch + 3 * size), doubles(scratch + 4 * size)
     columns = group.shared_from - group.low
-    _add_columns(before, before_lost, first, box, axes, rows, columns, step, p, kind)
+    _add_columns(before, before_lost, first, rows, columns, step, p, kind)
     _add_up(before, before_lost, columns - 1, -1, -1)
     columns = group.high - group.shared_to
     place = first + (group.shared_to - group.low) * step
-    _add_columns(behind, behind_lost, place, box, axes, rows, columns, step, p, kind)
+    _add_columns(behind, behind_lost, place, rows, columns, step, p, kind)
     _add_up(behind, behind_lost, 0, columns, 1)
-    inside[INSIDE] = group.shared_to - group.shared_from
+    columns = group.shared_to - group.shared_from
+    box_axis(table, axes - 1).count = columns
+    box, sums = Box(table, axes, rows.total * columns), scratch + SUMS_EDGES * size
     place = first + (group.shared_from - group.low) * step
-    total, sums = rows * inside[INSIDE], scratch + SUMS_EDGES * size
-    shared, shared_lost = _sum(place, box, axes, total, p, 1.0, sums, kind)
+    shared, shared_lost = _sum(place, box, p, 1.0, sums, kind)
 
     for i in range(group.count):
         result, lost = shared, shared_lost
@@ -3997,15 +4065,14 @@ def direct(dtype):
     def chunk(walk, x, out, _other, begin, end):
         settings, batch, spatial = pool_tables(walk)
         axes, share = settings[SPATIAL], settings[SHARE]
-        inner = axes - 1
-        axis = spatial_axis(spatial, inner)
+        axis = spatial_axis(spatial, axes - 1)
         n, out_step = axis.out_size, axis.out_step
         reals = doubles(walk)
         p, sure_from, sure_to = reals[POWER], reals[SURE_FROM], reals[SURE_TO]
         before = SUMS_EDGES * edge_bytes(settings[EDGE]) + RUN_BYTES
-        scratch = allocate(before + 8 * BOX_COLUMNS * axes)
+        scratch = allocate(before + BOX_BYTES * axes)
         box = integers(scratch + before)
-        outputs = product_of(spatial, axes, COLUMNS, OUT_SIZE)
+        outputs = outputs_of(spatial, axes)
         blocks = ceildiv(outputs, share)
         for item in range(begin, end):
             plane, position = split(item, blocks)
@@ -4013,22 +4080,19 @@ def direct(dtype):
             stop = least(position + share, outputs)
             x_offset, out_offset, _, _ = offsets_of(batch, settings[BATCH], plane)
             while position < stop:
-                outer, column = split(position, n)
+                column = position % n
                 beside = least(n - column, stop - position)
-                target = out + out_offset + window_of(spatial, inner, outer, box).out
-                target += column * out_step
+                window = window_of(spatial, axes, position, box)
+                target = out + out_offset + window.out
                 shared = 0
                 if settings[EDGE] != 0:
-                    plane_at = x + x_offset
                     shared = sums_together(
-                        spatial,
-                        axes,
+                        axis,
                         settings[EDGE],
-                        position,
+                        window,
                         column,
                         beside,
-                        plane_at,
-                        box,
+                        x + x_offset,
                         p,
                         scratch,
                         kind,
@@ -4054,9 +4118,9 @@ def direct(dtype):
                     window = window_of(spatial, axes, position + i, box)
                     first = x + x_offset + window.offset
                     if p > 0:
-                        value = window_norm(first, box, axes, window.total, p, scratch, kind)
+                        value = window_norm(first, window.box, p, scratch, kind)
                     else:
-                        value = window_sum(first, box, axes, window.total, scratch, kind)
+                        value = window_sum(first, window.box, scratch, kind)
                         value /= divisor_of(spatial, axes, position + i)
                     store_float(place, value, kind)
                 position += beside

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from compiled import inlined
 from memory import split
-from walk import _row_reader
+from walk import _row_finder
 
 
 class BatchAxis(NamedTuple):
@@ -19,11 +19,17 @@ class BatchAxis(NamedTuple):
     weight: Any  # to an index
 
 
-batch_axis = _row_reader(BatchAxis)
+batch_axis = _row_finder(BatchAxis)
+BATCH_BYTES = 8 * len(BatchAxis._fields)  # of a row
 
-# The columns by number.
-BATCH_SIZE, BATCH_STEP, BATCH_OUT, BATCH_OTHER, BATCH_WEIGHT = 0, 1, 2, 3, 4
-BATCH_COLUMNS = 5
+
+@inlined
+def places_of(table, axes):
+    """How many numbers the first `axes` axes make."""
+    product = 1
+    for d in range(axes):
+        product *= batch_axis(table, d).size
+    return product
 
 
 @inlined

@@ -8,30 +8,23 @@ from compiled import helper
 from key_run import place_in_run, run_key
 from memory import element_size
 from order_key import load_key
-from walk import axis_of, integers
+from walk import integers
 from window_group import edge_bytes, group_parts, window_group
-from windows import (
-    BOX_COLUMNS,
-    INSIDE,
-    INSIDE_STEP,
-    INSIDE_WEIGHT,
-    element_at,
-    spatial_axis,
-)
+from windows import Box, box_axis, element_at, rows_of
 
 WINNERS_EDGES = 5  # scratch memory of winners_together, in edge_bytes
 
 
 @helper
-def window_winner(first, box, axes, total, rule):
-    """Key and position of the first greatest element of a window, counted from its first."""
-    inner = axis_of(box, axes - 1, BOX_COLUMNS)
-    n, step, weight = inner[INSIDE], inner[INSIDE_STEP], inner[INSIDE_WEIGHT]
+def window_winner(first, box, rule):
+    """Key and position of the first greatest element of a box, counted from its first, which is at `first`."""
+    inner, rows = box_axis(box.table, box.axes - 1), rows_of(box)
+    n, step, weight = inner.count, inner.step, inner.weight
     adjoining = step == element_size(rule.flip)
     best = load_key(first, 0, rule)
     best_position = 0
-    for row in range(total // n):
-        offset, position = element_at(box, axes - 1, row)
+    for row in range(rows.total):
+        offset, position = element_at(rows, row)
         place = 0
         key = best
         if adjoining:
@@ -59,11 +52,11 @@ def _first_greatest(key, position, other, other_position):
 
 
 @helper
-def _column_winners(keys, positions, first, box, axes, rows, columns, begin, axis, rule):
+def _column_winners(keys, positions, first, rows, columns, begin, axis, rule):
     """The greatest keys of some columns over a window's rows, and their positions, from column `begin` on."""
     step, weight = axis.step, axis.weight
-    for row in range(rows):
-        offset, position = element_at(box, axes - 1, row)
+    for row in range(rows.total):
+        offset, position = element_at(rows, row)
         for i in range(begin, begin + columns):
             key = np.int64(load_key(first, offset + i * step, rule))
             if row == 0 or key > keys[i - begin]:
@@ -79,34 +72,33 @@ def _join_up(keys, positions, begin, end, onward):
 
 
 @helper
-def winners_together(spatial, axes, edge, window, column, limit, plane, box, scratch, rule):
-    """Positions of the first greatest elements of windows whose outputs adjoin in a row, from output `column` on.
+def winners_together(axis, edge, window, column, limit, plane, scratch, rule):
+    """Positions of the first greatest elements of windows whose outputs adjoin along an axis, from `column` on.
 
-    The first of them is `window`, as window_of found it and filled `box`, and has elements. Returns how many there are,
-    at most `limit`; they stand at `scratch`, WINNERS_EDGES. None where no column is in all of them.
+    The first of them is `window`, which has elements, and whose box is changed. Returns how many there are, at most
+    `limit`; they stand at `scratch`, WINNERS_EDGES. None where no column is in all of them.
     """
-    inner = axes - 1
-    axis = spatial_axis(spatial, inner)
     group = window_group(axis, column, limit, edge)
     if group.shared_from >= group.shared_to:
         return 0
-    inside = axis_of(box, inner, BOX_COLUMNS)
-    first, rows = plane + window.offset, window.total // inside[INSIDE]
+    table, axes, _ = window.box
+    first, rows = plane + window.offset, rows_of(window.box)
 
     found = integers(scratch)
     size = edge_bytes(edge)
     before, before_at = integers(scratch + size), integers(scratch + 2 * size)
     behind, behind_at = integers(scratch + 3 * size), integers(scratch + 4 * size)
     columns = group.shared_from - group.low
-    _column_winners(before, before_at, first, box, axes, rows, columns, 0, axis, rule)
+    _column_winners(before, before_at, first, rows, columns, 0, axis, rule)
     _join_up(before, before_at, columns - 1, -1, -1)
     columns, begin = group.high - group.shared_to, group.shared_to - group.low
-    _column_winners(behind, behind_at, first, box, axes, rows, columns, begin, axis, rule)
+    _column_winners(behind, behind_at, first, rows, columns, begin, axis, rule)
     _join_up(behind, behind_at, 0, columns, 1)
     begin = group.shared_from - group.low
-    inside[INSIDE] = group.shared_to - group.shared_from
-    place, total = first + begin * axis.step, rows * inside[INSIDE]
-    shared, shared_at = window_winner(place, box, axes, total, rule)
+    columns = group.shared_to - group.shared_from
+    box_axis(table, axes - 1).count = columns
+    box = Box(table, axes, rows.total * columns)
+    shared, shared_at = window_winner(first + begin * axis.step, box, rule)
     shared_at += begin * axis.weight
 
     for i in range(group.count):

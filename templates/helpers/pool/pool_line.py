@@ -103,7 +103,7 @@ class Lines(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Scratch memory of a chunk: addresses, and a box as window_of fills it."""
+    """Scratch memory of a chunk: addresses, and the table of a box."""
 
     offsets: Any  # of taps, and twice their positions: two tables of int64
     positions: Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from apart import NEAR_STEPS
-from batch import BATCH_COLUMNS, batch_axis
+from batch import BATCH_BYTES, batch_axis
 from compiled import helper
 from memory import VECTOR_BYTES
 from strips import WIDEST
@@ -57,7 +57,7 @@ def pool_tables(walk):
     """The settings, and the tables batch and spatial."""
     settings = integers(walk)
     batch = walk + 8 * SETTINGS
-    return settings, integers(batch), integers(batch + 8 * BATCH_COLUMNS * settings[BATCH])
+    return settings, integers(batch), integers(batch + BATCH_BYTES * settings[BATCH])
 
 
 class Tables(NamedTuple):

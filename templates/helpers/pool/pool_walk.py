@@ -64,14 +64,14 @@ from pool_settings import (
     tables_of,
 )
 from pool_state import state_size
-from walk import integers, product_of
+from walk import integers
 from windows import (
-    BOX_COLUMNS,
-    COLUMNS,
-    OUT_SIZE,
+    BOX_BYTES,
+    Box,
     Stretch,
     Window,
     element_at,
+    outputs_of,
     reach_of,
     span_of,
     stretch_of,
@@ -106,8 +106,8 @@ def _fill_taps(tables, scratch, window, first, count):
     axis = tables.rows
     row_step, row_weight = axis.dilation * axis.step, axis.dilation * axis.weight
     for i in range(count):
-        row, number = split(first + i, window.total)
-        offset, position = element_at(scratch.box, tables.settings[SPATIAL] - 2, number)
+        row, number = split(first + i, window.box.total)
+        offset, position = element_at(window.box, number)
         twice = 2 * (position + row * row_weight)
         store_integer(np.int64(0), scratch.offsets + i * 8, offset + row * row_step)
         store_integer(np.int64(0), scratch.positions + i * 8, twice)
@@ -117,7 +117,7 @@ def _fill_taps(tables, scratch, window, first, count):
 def _outer_window(tables, scratch, outer):
     """The window in all axes but the last two, whose taps are in the tables now, and how many taps a line has."""
     window = window_of(tables.spatial, tables.settings[SPATIAL] - 2, outer, scratch.box)
-    taps = window.total  # of a line, where padding cuts none
+    taps = window.box.total  # of a line, where padding cuts none
     if tables.settings[TALL] == 0:
         taps *= tables.rows.window
     _fill_taps(
@@ -142,7 +142,7 @@ def _taps_inside(tables, window, row, lines):
     Returns the first row of them, how many there are, and how many lines, up to `lines`, have as many.
     """
     axis = tables.rows
-    reach, total = reach_of(axis), window.total
+    reach, total = reach_of(axis), window.box.total
     if tables.settings[TALL] != 0:
         if row < 0:
             return row, 0, least(-row, lines)
@@ -302,7 +302,7 @@ def line_chunk(kind, read_rule, block, store):
         settings = tables.settings
         rule = read_rule(settings)
         buffer = settings[BUFFER]
-        before = aligned(8 * (2 * TABLE + BOX_COLUMNS * settings[SPATIAL]))
+        before = aligned(16 * TABLE + BOX_BYTES * settings[SPATIAL])
         memory = allocate(before + settings[SCRATCH])
         lines_at = memory + before
         scratch = Scratch(
@@ -320,11 +320,11 @@ def line_chunk(kind, read_rule, block, store):
         tall, line_step = settings[TALL] != 0, settings[LINE] * size
         gap = GAP_BYTES if most_planes > 1 else 0
         axis, rows_axis = tables.columns, tables.rows
-        outers = product_of(tables.spatial, settings[SPATIAL] - 2, COLUMNS, OUT_SIZE)
+        outers = outputs_of(tables.spatial, settings[SPATIAL] - 2)
         blocks, tiles = ceildiv(rows_axis.out_size, share), ceildiv(axis.out_size, tile)
         sets = plane_sets(settings, tables.batch, most_planes)
         last_outer, last_row, last_column, last_low, last_high = -1, -1, -1, -1, -1
-        window, most_taps = Window(0, 0, 0, 0, 0), 0
+        window, most_taps = Window(Box(scratch.box, 0, 0), 0, 0, 0, 0), 0
         for number in range(begin, end):
             # Tiles go fastest: their rows are one after the other in memory.
             rest, column = split(number, tiles)

@@ -13,19 +13,11 @@ from numba import types
 from numba.extending import intrinsic
 
 from compiled import helper
-from memory import element_size, most
+from memory import element_size
 from sum_line import get_sum, load_float, set_sums
 from sum_run import RUN_SUMS, add_run, greatest_magnitude
-from walk import axis_of
 from window_group import edge_bytes, group_parts, window_group
-from windows import (
-    BOX_COLUMNS,
-    INSIDE,
-    INSIDE_STEP,
-    element_at,
-    spatial_axis,
-    window_of,
-)
+from windows import Box, box_axis, element_at, rows_of
 
 MOST_POWER = 64  # of greater ones float64 holds too few
 SUMS_EDGES = 5  # scratch memory of sums_together, in edge_bytes; RUN_BYTES come on top
@@ -59,21 +51,21 @@ def _with(result, lost):
 
 
 @helper
-def _sum(first, box, axes, total, p, top, sums, kind):
-    """(sum, rounding errors) of the elements of a window, or of (|x| / top)**p.
+def _sum(first, box, p, top, sums, kind):
+    """(sum, rounding errors) of the elements of a box, the first of which is at `first`, or of (|x| / top)**p.
 
     `sums`: RUN_BYTES of scratch memory; `kind`: sums in float64.
     """
-    inner = axis_of(box, axes - 1, BOX_COLUMNS)
-    n, step = inner[INSIDE], inner[INSIDE_STEP]
+    inner, rows = box_axis(box.table, box.axes - 1), rows_of(box)
+    n, step = inner.count, inner.step
     power = int(p) if p <= MOST_POWER else -1
     by_runs = step == element_size(kind) and n >= RUN_SUMS and power == p
     if by_runs:
         set_sums(sums, 2 * RUN_SUMS, 0.0, kind)
     result = 0.0
     lost = 0.0
-    for row in range(total // most(n, 1)):
-        place = first + element_at(box, axes - 1, row)[0]
+    for row in range(rows.total):
+        place = first + element_at(rows, row)[0]
         if by_runs:
             add_run(sums, place, n, top, power, kind)
             continue
@@ -89,21 +81,21 @@ def _sum(first, box, axes, total, p, top, sums, kind):
 
 
 @helper
-def window_sum(first, box, axes, total, sums, kind):
-    """Sum of the elements of a window; `sums` as in _sum."""
-    result, lost = _sum(first, box, axes, total, 0.0, 1.0, sums, kind)
+def window_sum(first, box, sums, kind):
+    """Sum of the elements of a box; see _sum."""
+    result, lost = _sum(first, box, 0.0, 1.0, sums, kind)
     return _with(result, lost)
 
 
 @helper
-def window_norm(first, box, axes, total, p, sums, kind):
-    """(sum of |x|**p)**(1 / p) over a window, whatever the magnitudes; `sums` as in _sum."""
-    inner = axis_of(box, axes - 1, BOX_COLUMNS)
-    n, step = inner[INSIDE], inner[INSIDE_STEP]
+def window_norm(first, box, p, sums, kind):
+    """(sum of |x|**p)**(1 / p) over a box, whatever the magnitudes; see _sum."""
+    inner, rows = box_axis(box.table, box.axes - 1), rows_of(box)
+    n, step = inner.count, inner.step
     adjoining = step == element_size(kind) and n >= RUN_SUMS
     top = 0.0
-    for row in range(total // most(n, 1)):
-        place = first + element_at(box, axes - 1, row)[0]
+    for row in range(rows.total):
+        place = first + element_at(rows, row)[0]
         if adjoining:
             value = greatest_magnitude(place, n, kind)
             if math.isnan(value):
@@ -117,7 +109,7 @@ def window_norm(first, box, axes, total, p, sums, kind):
             top = max(top, value)
     if top == 0.0 or math.isinf(top):
         return top
-    result, lost = _sum(first, box, axes, total, p, top, sums, kind)
+    result, lost = _sum(first, box, p, top, sums, kind)
     return top * _with(result, lost) ** (1.0 / p)
 
 
@@ -131,12 +123,12 @@ def _added(value, power):
 
 
 @helper
-def _add_columns(totals, losses, first, box, axes, rows, columns, step, p, kind):
+def _add_columns(totals, losses, first, rows, columns, step, p, kind):
     """The sums of some columns over a window's rows, with their rounding errors."""
     for i in range(columns):
         totals[i] = losses[i] = 0.0
-    for row in range(rows):
-        place = first + element_at(box, axes - 1, row)[0]
+    for row in range(rows.total):
+        place = first + element_at(rows, row)[0]
         for i in range(columns):
             value = load_float(place + i * step, kind)
             totals[i], losses[i] = _plus(totals[i], losses[i], _added(value, int(p)))
@@ -151,37 +143,35 @@ def _add_up(totals, losses, begin, end, onward):
 
 
 @helper
-def sums_together(spatial, axes, edge, position, column, limit, plane, box, p, scratch, kind):
-    """Sums, or those of |x|**p, of windows whose outputs adjoin in a row, from the one at `position` on.
+def sums_together(axis, edge, window, column, limit, plane, p, scratch, kind):
+    """Sums, or those of |x|**p, of windows whose outputs adjoin along an axis, from `column` on.
 
-    Returns how many there are, at most `limit`; they stand at `scratch` as float64. None where no column
-    is in all of them.
+    The first of them is `window`, whose box is changed. Returns how many there are, at most `limit`; they stand at
+    `scratch` as float64. None where no column is in all of them.
     """
-    inner = axes - 1
-    axis = spatial_axis(spatial, inner)
-    step = axis.step
     group = window_group(axis, column, limit, edge)
     if group.shared_from >= group.shared_to:
         return 0
-    whole = window_of(spatial, axes, position, box)
-    inside = axis_of(box, inner, BOX_COLUMNS)
-    first, rows = plane + whole.offset, whole.total // inside[INSIDE]
+    step = axis.step
+    table, axes, _ = window.box
+    first, rows = plane + window.offset, rows_of(window.box)
 
     found = doubles(scratch)
     size = edge_bytes(edge)
     before, before_lost = doubles(scratch + size), doubles(scratch + 2 * size)
     behind, behind_lost = doubles(scratch + 3 * size), doubles(scratch + 4 * size)
     columns = group.shared_from - group.low
-    _add_columns(before, before_lost, first, box, axes, rows, columns, step, p, kind)
+    _add_columns(before, before_lost, first, rows, columns, step, p, kind)
     _add_up(before, before_lost, columns - 1, -1, -1)
     columns = group.high - group.shared_to
     place = first + (group.shared_to - group.low) * step
-    _add_columns(behind, behind_lost, place, box, axes, rows, columns, step, p, kind)
+    _add_columns(behind, behind_lost, place, rows, columns, step, p, kind)
     _add_up(behind, behind_lost, 0, columns, 1)
-    inside[INSIDE] = group.shared_to - group.shared_from
+    columns = group.shared_to - group.shared_from
+    box_axis(table, axes - 1).count = columns
+    box, sums = Box(table, axes, rows.total * columns), scratch + SUMS_EDGES * size
     place = first + (group.shared_from - group.low) * step
-    total, sums = rows * inside[INSIDE], scratch + SUMS_EDGES * size
-    shared, shared_lost = _sum(place, box, axes, total, p, 1.0, sums, kind)
+    shared, shared_lost = _sum(place, box, p, 1.0, sums, kind)
 
     for i in range(group.count):
         result, lost = shared, shared_lost

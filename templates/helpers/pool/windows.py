@@ -8,7 +8,7 @@ import numpy as np
 
 from compiled import inlined
 from memory import ceildiv, least, most, split
-from walk import _row_reader, axis_of
+from walk import _row_finder
 
 
 class SpatialAxis(NamedTuple):
@@ -28,25 +28,38 @@ class SpatialAxis(NamedTuple):
     high: Any
 
 
-spatial_axis = _row_reader(SpatialAxis)
+spatial_axis = _row_finder(SpatialAxis)
+SPATIAL_BYTES = 8 * len(SpatialAxis._fields)  # of a row
 
-# Columns of that table by number, and how many there are.
-SIZE, OUT_SIZE, WINDOW, STRIDE, DILATION, PADDING = 0, 1, 2, 3, 4, 5
-STEP, OUT_STEP, OTHER_STEP, WEIGHT = 6, 7, 8, 9
-COLUMNS = 12
-# Columns of a box, with a row for each axis: how many elements of a window are inside the input, and from one to the
-# next the bytes and the positions.
-INSIDE, INSIDE_STEP, INSIDE_WEIGHT = 0, 1, 2
-BOX_COLUMNS = 3
+
+class BoxAxis(NamedTuple):
+    """A row of the table of a box, which has one for each axis."""
+
+    count: Any
+    step: Any  # from one element to the next, in bytes and in positions
+    weight: Any
+
+
+box_axis = _row_finder(BoxAxis)
+BOX_BYTES = 8 * len(BoxAxis._fields)  # of a row
+
+
+class Box(NamedTuple):
+    """The elements of a window, or some of them, that the input has."""
+
+    table: Any
+    axes: Any
+    total: Any
+
 
 FIRST_POSITION = np.int64(0)  # a literal would make another version of what it is passed to
 
 
 class Window(NamedTuple):
-    """A window in some axes: the elements of it that the input has."""
+    """A window in some axes."""
 
-    total: Any
-    offset: Any  # of the first
+    box: Any
+    offset: Any  # of the first element of the box
     position: Any
     out: Any  # offset of the window's output
     other: Any  # in the other array
@@ -84,6 +97,24 @@ def stretch_of(axis, first, most_count):
 
 
 @inlined
+def outputs_of(spatial, axes):
+    """Windows in the first `axes` axes."""
+    product = 1
+    for d in range(axes):
+        product *= spatial_axis(spatial, d).out_size
+    return product
+
+
+@inlined
+def elements_of(spatial, axes):
+    """Places of the input in the first `axes` axes."""
+    product = 1
+    for d in range(axes):
+        product *= spatial_axis(spatial, d).size
+    return product
+
+
+@inlined
 def elements_between(spatial, d, output, low, high):
     """(first, count): the elements, by number, of a window along axis d whose positions are low to high - 1."""
     axis = spatial_axis(spatial, d)
@@ -99,10 +130,10 @@ def elements_between(spatial, d, output, low, high):
 
 
 @inlined
-def window_of(spatial, axes, row, box):
+def window_of(spatial, axes, row, table):
     """The window of output position `row`, row-major in the first `axes` axes.
 
-    Fills the box.
+    Fills the table of its box.
     """
     total = 1
     offset = 0
@@ -115,25 +146,32 @@ def window_of(spatial, axes, row, box):
         first, count = elements_between(spatial, d, digit, FIRST_POSITION, axis.size)
         start = digit * axis.stride - axis.padding + first * axis.dilation
         total *= count
-        inside = axis_of(box, d, BOX_COLUMNS)
-        inside[INSIDE] = count
-        inside[INSIDE_STEP] = axis.dilation * axis.step
-        inside[INSIDE_WEIGHT] = axis.dilation * axis.weight
+        inside = box_axis(table, d)
+        inside.count = count
+        inside.step = axis.dilation * axis.step
+        inside.weight = axis.dilation * axis.weight
         offset += start * axis.step
         position += start * axis.weight
         out_offset += digit * axis.out_step
         other_offset += digit * axis.other_step
-    return Window(total, offset, position, out_offset, other_offset)
+    return Window(Box(table, axes, total), offset, position, out_offset, other_offset)
 
 
 @inlined
-def element_at(box, axes, number):
-    """Input offset and position of a window's element, counted from the first inside."""
+def element_at(box, number):
+    """Input offset and position of an element, counted from the first."""
     offset = 0
     position = 0
-    for d in range(axes - 1, -1, -1):
-        inside = axis_of(box, d, BOX_COLUMNS)
-        number, digit = split(number, inside[INSIDE])
-        offset += digit * inside[INSIDE_STEP]
-        position += digit * inside[INSIDE_WEIGHT]
+    for d in range(box.axes - 1, -1, -1):
+        inside = box_axis(box.table, d)
+        number, digit = split(number, inside.count)
+        offset += digit * inside.step
+        position += digit * inside.weight
     return offset, position
+
+
+@inlined
+def rows_of(box):
+    """The first elements of the rows of a box, which are along its last axis."""
+    inner = box.axes - 1
+    return Box(box.table, inner, box.total // most(box_axis(box.table, inner).count, 1))
