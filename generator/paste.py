@@ -29,6 +29,7 @@ class Module:
     lines: tuple[str, ...]  # of the file
     code_begin: int  # the first line below the imports, from 0 on
     statements: tuple[Statement, ...]  # that the code is made of
+    late: tuple[int, ...]  # lines of imports, or of texts that stand alone, amid the code
 
     @property
     def brought(self) -> set[tuple[str, str]]:
@@ -48,6 +49,23 @@ class Module:
         """The code without some of its statements."""
         own = [statement for statement in self.statements if statement in dropped]
         return "\n".join(without(self.lines, own)[self.code_begin :]).strip("\n")
+
+
+def module_of(path: str, text: str) -> Module:
+    """The parts of a file; raises what Python does where they cannot be told apart."""
+    tree = ast.parse(text)
+    top = list(itertools.takewhile(_of_top, tree.body))
+    lines = text.split("\n")  # as `ast` counts them: U+2028 ends no line of Python
+    below = statements(tree.body[len(top) :], lines)
+    may_import = (s.node for s in below if "import" in s.text)
+    late_imports = (n.lineno for node in may_import for n in ast.walk(node) if _imports(n))
+    late_texts = (s.node.lineno for s in below if _of_top(s.node) and not _imports(s.node))
+    late = tuple(sorted((*late_imports, *late_texts)))
+    imports = tuple(node for node in top if _imports(node))
+    end = top[-1].end_lineno or 0 if top else 0
+    begin = imports[0].lineno - 1 if imports else end
+    head = "\n".join(lines[:begin]).strip("\n")
+    return Module(path, head, imports, tuple(lines), end, below, late)
 
 
 def helper_paths(templates: Path) -> list[str]:
@@ -85,33 +103,22 @@ class Helpers:
     def read(self, path: str, report: Report) -> Module | None:
         """A kernel or helpers; None where its parts cannot be told apart."""
         try:
-            text = (self.root / path).read_text(encoding="utf-8")
-            tree = ast.parse(text)
+            module = module_of(path, (self.root / path).read_text(encoding="utf-8"))
         except (SyntaxError, ValueError) as error:
             line = getattr(error, "lineno", 1) or 1
             reason = getattr(error, "msg", str(error))
             span = report.line(self.root, path, line)
             report.add("E402", f"cannot read this template: {reason}", span)
             return None
-        top = list(itertools.takewhile(_of_top, tree.body))
-        lines = text.split("\n")  # as `ast` counts them: U+2028 ends no line of Python
-        below = statements(tree.body[len(top) :], lines)
-        may_import = (s.node for s in below if "import" in s.text)
-        late_imports = (n for node in may_import for n in ast.walk(node) if _imports(n))
-        late_texts = (s.node for s in below if _of_top(s.node) and not _imports(s.node))
-        for late in sorted((*late_imports, *late_texts), key=lambda node: node.lineno):
+        for line in module.late:
             report.add(
                 "E402",
                 "an import or a text that stands alone, below code",
-                report.line(self.root, path, late.lineno),
+                report.line(self.root, path, line),
                 "move it to the imports, or make it a comment",
                 help="kernels are given what stands below the docstring and the imports",
             )
-        imports = tuple(node for node in top if _imports(node))
-        end = top[-1].end_lineno or 0 if top else 0
-        begin = imports[0].lineno - 1 if imports else end
-        head = "\n".join(lines[:begin]).strip("\n")
-        return Module(path, head, imports, tuple(lines), end, below)
+        return module
 
     def check(self, module: Module, report: Report) -> None:
         """That all that it imports is there."""

@@ -16,7 +16,7 @@ class Statement:
     >>> text = "def f(a): return g(a, h)\\nA: int = 1\\nB, (C, D) = 2, (3, 4)\\nB[E] = C.name = 5"
     >>> function, *others = statements(ast.parse(text).body, text.split("\\n"))
     >>> function.defines, sorted(function.names)
-    (['f'], ['g', 'h'])
+    (['f'], ['f', 'g', 'h'])
     >>> [other.defines for other in others]
     [['A'], ['B', 'C', 'D'], []]
     """
@@ -44,12 +44,12 @@ class Statement:
         if isinstance(self.node, ast.FunctionDef | ast.ClassDef):
             calls = self.node.decorator_list
         told = (call for call in calls if isinstance(call, ast.Call))
-        return {name for call in told for name in _named(call, ast.unparse(call))}
+        return {name for call in told for name in _named(ast.unparse(call))}
 
     @cached_property
     def names(self) -> set[str]:
-        """The names in it that are the module's."""
-        return _named(self.node, self.text)
+        """The names in it that are the module's, with its own."""
+        return _named(self.text)
 
 
 def statements(nodes: Iterable[ast.stmt], lines: Sequence[str]) -> tuple[Statement, ...]:
@@ -76,7 +76,7 @@ def unreached(
     >>> own, *helpers = statements(ast.parse(text).body, text.split("\\n"))
     >>> dropped, names = unreached([own], helpers)
     >>> [statement.defines for statement in dropped], sorted(names)
-    ([['b']], ['c', 'd'])
+    ([['b']], ['a', 'c', 'd'])
     """
     shared = {name for statement in helpers for name in statement.defines}
     dropped = {statement for statement in helpers if _may_go(statement, shared)}
@@ -103,11 +103,9 @@ def _for_the_host(name: str) -> bool:
     return name.isupper() and not name.startswith("_")
 
 
-def _named(node: ast.stmt | ast.expr, text: str) -> set[str]:
+def _named(text: str) -> set[str]:
     """The names in it that are the module's: a function's own variable is no helper of the same name."""
-    symbols = list(_symbols(symtable.symtable(text, "", "exec")))
-    own = {name for name, _ in symbols} - {name for name, shared in symbols if shared}
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} - own
+    return {name for name, shared in _symbols(symtable.symtable(text, "", "exec")) if shared}
 
 
 def _symbols(scope: symtable.SymbolTable) -> Iterator[tuple[str, bool]]:

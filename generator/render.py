@@ -99,21 +99,20 @@ class Renderer:
         return foreign is None
 
     def parses(self, text: str, file: File, report: Report) -> bool:
-        try:
-            compile(text, file.path, "exec", dont_inherit=True)
-        except (SyntaxError, ValueError) as error:
-            line = getattr(error, "lineno", 1) or 1
-            lines = text.split("\n")
-            shown = lines[line - 1].strip() if line <= len(lines) else ""
-            # Lines of what is copied are those of its origin.
-            copied = isinstance(file, Written)
-            span = report.line(self.root, file.origin, line) if copied else Span(file.origin)
-            message = (
-                f"generated/{file.path}, made by {file.origin}, is not Python: {error} at `{shown}`"
-            )
-            report.add("E404", message, span)
-            return False
-        return True
+        error = syntax_error(text, file.path)
+        if error is None:
+            return True
+        line = getattr(error, "lineno", 1) or 1
+        lines = text.split("\n")
+        shown = lines[line - 1].strip() if line <= len(lines) else ""
+        # Lines of what is copied are those of its origin.
+        copied = isinstance(file, Written)
+        span = report.line(self.root, file.origin, line) if copied else Span(file.origin)
+        message = (
+            f"generated/{file.path}, made by {file.origin}, is not Python: {error} at `{shown}`"
+        )
+        report.add("E404", message, span)
+        return False
 
     def line(self, error: Exception, report: Report) -> Span | None:
         """The template's line that was being rendered; None where there was none yet."""
@@ -124,6 +123,15 @@ class Renderer:
             return None
         name = Path(frames[-1].filename).relative_to(self.templates).as_posix()
         return report.line(self.root, f"templates/{name}", frames[-1].lineno or 1)
+
+
+def syntax_error(text: str, path: str) -> SyntaxError | ValueError | None:
+    """Why a text is not Python."""
+    try:
+        compile(text, path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        return error
+    return None
 
 
 def header(file: File) -> str:

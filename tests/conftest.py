@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 from collections.abc import Callable
@@ -10,11 +11,15 @@ from pathlib import Path
 import pytest
 import trees
 
-from generator import cli, exits
+from generator import cli, exits, paste, render
 
 # Signals, and memory that may not be touched.
 POSIX = ["test_posix.py", "test_stress.py", "test_stress_specs.py"]
 collect_ignore = [] if os.name == "posix" else POSIX
+
+# Hundreds of tests generate from the same templates: what follows from a text alone is found once.
+for module, name in ((paste, "module_of"), (render, "syntax_error")):
+    setattr(module, name, functools.cache(getattr(module, name)))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
