@@ -22,19 +22,19 @@ def numbers(x: np.ndarray) -> np.ndarray:
     return x
 
 
-def arg_of_group(group: np.ndarray, better: str, last: bool, nan: str) -> int:
-    """Position of the extreme element of a one-dimensional group of at least one element."""
-    missing = np.isnan(group) if group.dtype.kind == "f" else np.zeros(group.shape, bool)
-    if missing.any() and nan == "propagates":
-        candidates = missing
-    elif missing.all():
-        return 0
-    else:
-        present = group[~missing]
-        best = present.max() if better == "greater" else present.min()
-        candidates = ~missing & (group == best)
-    places = np.flatnonzero(candidates)
-    return int(places[-1] if last else places[0])
+def args_of_groups(groups: np.ndarray, better: str, last: bool, nan: str) -> np.ndarray:
+    """Position of the extreme element of each group, a row of at least one element."""
+    missing = np.isnan(groups) if groups.dtype.kind == "f" else np.zeros(groups.shape, bool)
+    present = np.where(missing, -math.inf if better == "greater" else math.inf, groups)
+    if groups.dtype.kind != "f":
+        present = groups  # as it is: no float holds all of 64 bits
+    best = present.max(1, keepdims=True) if better == "greater" else present.min(1, keepdims=True)
+    candidates = ~missing & (groups == best)
+    if nan == "propagates":
+        candidates = np.where(missing.any(1, keepdims=True), missing, candidates)
+    backward = candidates[:, ::-1].argmax(1)
+    places = groups.shape[1] - 1 - backward if last else candidates.argmax(1)
+    return np.where(candidates.any(1), places, 0)
 
 
 def arg_reduce(
@@ -57,12 +57,9 @@ def arg_reduce(
     assert better in BETTER and nan in NAN_RULES
     reduced = sorted(axes)
     kept = [d for d in range(x.ndim) if d not in reduced]
-    groups = numbers(x).transpose(kept + reduced)
     shape = [1 if d in reduced else n for d, n in enumerate(x.shape)]
-    out = np.zeros([x.shape[d] for d in kept], np.int64)
-    for position in np.ndindex(out.shape):
-        out[position] = arg_of_group(groups[position].reshape(-1), better, last, nan)
-    return out.reshape(shape)
+    groups = numbers(x).transpose(kept + reduced).reshape(math.prod(shape), -1)
+    return args_of_groups(groups, better, last, nan).reshape(shape)
 
 
 def hardmax(x: np.ndarray, axes: tuple[int, ...], nan: str = "ignored") -> np.ndarray:
@@ -94,15 +91,14 @@ def wide(x: np.ndarray) -> np.ndarray:
         return np.array(numbers(x), np.longdouble if x.dtype == np.float64 else np.float64)
 
 
-def softmax_of_group(group: np.ndarray, log: bool) -> np.ndarray:
-    """Softmax of a one-dimensional group, or its logarithm, in the group's own type."""
-    top = group.max()
-    if np.isnan(group).any() or np.isinf(top):
-        return np.full(group.shape, np.nan, group.dtype)
-    below = group - top
+def softmax_of_groups(groups: np.ndarray, log: bool) -> np.ndarray:
+    """Softmax of each group, a row, or its logarithm, in the groups' own type."""
+    top = groups.max(1, keepdims=True)
+    below = groups - np.where(np.isinf(top), math.nan, top).astype(groups.dtype)
     powers = np.exp(below)
-    others = np.delete(powers, group.argmax())  # the greatest element itself counts 1, exactly
-    rest = math.fsum(others) if group.dtype == np.float64 else others.sum()
+    others = powers.copy()
+    np.put_along_axis(others, groups.argmax(1)[:, None], 0, 1)  # the greatest counts 1, exactly
+    rest = others.sum(1, keepdims=True)
     result: np.ndarray = below - np.log1p(rest) if log else powers / (1 + rest)
     return result
 
@@ -119,13 +115,12 @@ def softmax(x: np.ndarray, axes: tuple[int, ...], log: bool = False) -> np.ndarr
     """
     reduced = sorted(axes)
     kept = [d for d in range(x.ndim) if d not in reduced]
-    result = wide(x)
-    groups = result.transpose(kept + reduced)
-    sizes = [x.shape[d] for d in reduced]
-    for position in np.ndindex(*(x.shape[d] for d in kept)):
-        group = groups[position].reshape(-1)
-        groups[position] = softmax_of_group(group, log).reshape(sizes)
-    return result
+    if x.size == 0:
+        return wide(x)
+    groups = wide(x).transpose(kept + reduced)
+    rows = groups.reshape(-1, math.prod(x.shape[d] for d in reduced))
+    ordered = softmax_of_groups(rows, log).reshape(groups.shape)
+    return ordered.transpose(np.argsort(kept + reduced))
 
 
 def lowest(dtype: np.dtype) -> object:
@@ -135,13 +130,12 @@ def lowest(dtype: np.dtype) -> object:
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
-def beats(new: float, old: float, nan: str) -> bool:
-    """Whether an element that comes later takes the place of the greatest so far."""
-    if math.isnan(new):
-        return nan == "propagates" and not math.isnan(old)
-    if math.isnan(old):
-        return nan == "ignored"
-    return new > old
+def first_greatest(elements: list[float], nan: str) -> int:
+    """Position of the element that wins a window."""
+    present = [x for x in elements if not math.isnan(x)]
+    if len(present) < len(elements) and (nan == "propagates" or not present):
+        return next(i for i, x in enumerate(elements) if math.isnan(x))
+    return elements.index(max(present))
 
 
 def dot(numbers: Sequence[int], weights: Sequence[int]) -> int:
@@ -195,12 +189,9 @@ def max_pool(
         ]
         for number, batch in enumerate(np.ndindex(*batches)):
             base = number * plane
-            winner, best = None, math.nan
-            for offset, index in places:
-                new = scalars[base + offset]
-                if winner is None or beats(new, best, nan):
-                    winner, best = (base + offset, base + index), new
-            if winner is not None:
-                values[(*batch, *output)] = elements[winner[0]]
-                indices[(*batch, *output)] = winner[1]
+            if places:
+                seen_here = [scalars[base + offset] for offset, _ in places]
+                offset, index = places[first_greatest(seen_here, nan)]
+                values[(*batch, *output)] = elements[base + offset]
+                indices[(*batch, *output)] = base + index
     return values, indices

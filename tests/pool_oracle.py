@@ -96,9 +96,12 @@ def mean(window: list[float], counted: int, name: str) -> tuple[float, float]:
     """The average, and how far off it may be: rounded once, of sums with a few roundings."""
     if counted == 0:
         return NAN, 0.0
-    reach = sum(abs(x) for x in window if math.isfinite(x))
+    reach = sum(map(abs, window))
+    finite = math.isfinite(reach) or all(map(math.isfinite, window))
+    if not finite:
+        reach = sum(abs(x) for x in window if math.isfinite(x))
     overflows = reach >= GREATEST["FLOAT64" if name == "FLOAT64" else "FLOAT32"]
-    if not all(map(math.isfinite, window)):
+    if not finite:
         exact = sum(x for x in window if not math.isfinite(x))
         if math.isnan(exact) or not overflows:
             return exact, 0.0
@@ -111,13 +114,13 @@ def mean(window: list[float], counted: int, name: str) -> tuple[float, float]:
 
 def norm(window: list[float], p: float, name: str) -> tuple[float, float]:
     """The norm; only sums that are results themselves may be infinite."""
-    window = [abs(x) for x in window]
-    if any(math.isnan(x) for x in window):
+    window = list(map(abs, window))
+    if math.isnan(sum(window)):
         return NAN, 0.0
     top = max(window, default=0.0)
     if top == 0 or math.isinf(top):
         return top, 0.0
-    exact = top * math.fsum((x / top) ** p for x in window) ** (1 / p)
+    exact = top * math.fsum([(x / top) ** p for x in window]) ** (1 / p)
     if exact * (1 - EPSILON[name]) > GREATEST[name]:
         return INF, 0.0
     return exact, exact * (EPSILON[name] + 24 * sum_epsilon(name)) + LEAST[name]

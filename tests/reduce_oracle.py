@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 from draw import FLOATS, numpy_type
 
 NAN, INF = math.nan, math.inf
 UNIT = {"FLOAT16": 2.0**-21, "BFLOAT16": 2.0**-49, "FLOAT32": 2.0**-49, "FLOAT64": 2.0**-51}
+LEAST = 1074  # 2**-LEAST is the least double
 EMPTY = {  # of floats
     "sum": 0.0,
     "mean": NAN,
@@ -49,6 +51,7 @@ def ulp(name: str, x: Fraction) -> Fraction:
     return Fraction(2) ** (max(power, least) - mantissa)
 
 
+@cache
 def bound(name: str) -> Fraction:
     """The least number that rounds to infinity."""
     exponent, _ = FLOATS[name]
@@ -113,9 +116,8 @@ def check_floats(name: str, function: str, nan: str, group: list[float], found: 
     elif function == "log_sum_exp":
         check_exponentials(name, group, found)
     elif infinite and function in ("sum", "mean", "log_sum"):
-        if name == "FLOAT64" and sum(abs(Fraction(x)) for x in group if math.isfinite(x)) >= bound(
-            name
-        ):
+        finite = [abs(x) for x in group if math.isfinite(x)]
+        if name == "FLOAT64" and total_of(finite) >= bound(name):
             return  # infinite on the way, perhaps of the other sign
         wanted = sum(infinite)  # NaN of both
         if function == "log_sum" and wanted < 0:
@@ -124,13 +126,18 @@ def check_floats(name: str, function: str, nan: str, group: list[float], found: 
     elif infinite:
         assert found == INF
     else:
-        check_sum(name, function, [Fraction(x) for x in group], found)
+        check_sum(name, function, group, found)
 
 
-def check_sum(name: str, function: str, group: list[Fraction], found: float) -> None:
-    if function in ("l2", "sum_square"):
-        group = [x * x for x in group]
-    exact, magnitudes = sum(group, Fraction(0)), sum(map(abs, group), Fraction(0))
+def total_of(group: list[float], power: int = 1) -> Fraction:
+    """The exact sum of finite numbers, or of their squares: all are multiples of the least double."""
+    wholes = (n << (LEAST + 1 - d.bit_length()) for n, d in (x.as_integer_ratio() for x in group))
+    return Fraction(sum(n**power for n in wholes), 1 << (LEAST * power))
+
+
+def check_sum(name: str, function: str, group: list[float], found: float) -> None:
+    power = 2 if function in ("l2", "sum_square") else 1
+    exact, magnitudes = total_of(group, power), total_of([abs(x) for x in group], power)
     error = Fraction(UNIT[name]) * magnitudes
     if name == "FLOAT64" and abs(exact) < magnitudes and magnitudes >= bound(name):
         return  # it may overflow on the way
