@@ -2,7 +2,7 @@
 
 Numba optimises every function and makes machine code of it, and then does both again for each that calls it. Helpers
 are called by chunks alone: their code is optimised as part of these only. That, and nothing for what is not used here
-(closures, arrays, counted references, variables of several types), leaves 0.45 of the time of a first call.
+(closures, arrays, counted references, variables of several types), leaves half of the time of a first call.
 """
 
 from __future__ import annotations
